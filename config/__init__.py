@@ -1,0 +1,1 @@
+"""How this installation is set up: environment, settings, addresses, and the programs that serve it."""

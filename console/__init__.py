@@ -1,0 +1,1 @@
+"""The operators' console: pages, forms and charts over the jobs application."""

@@ -1,0 +1,1 @@
+"""The demonstration: document conversion on real files."""

@@ -1,0 +1,8 @@
+"""The demonstration as a Django application."""
+
+from django.apps import AppConfig
+
+
+class DemoConfig(AppConfig):
+    name = "demo"
+    verbose_name = "Demonstration"

@@ -1,0 +1,1 @@
+"""The durable job runtime: every table and every operation."""
