@@ -6,7 +6,7 @@ printed from the very calls that use the settings and cannot fall behind them.
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -66,9 +66,9 @@ class Environment:
         """Return the parts of a comma-separated list, without blanks."""
         return [word.strip() for word in self._read(name, default, meaning).split(",") if word.strip()]
 
-    def choice(self, name: str, default: str, options: Iterable[str], meaning: str, *, shown: str = "") -> str:
+    def choice(self, name: str, default: str, options: list[str], meaning: str, *, shown: str = "") -> str:
         """Return one of the options."""
-        value, options = self._read(name, default, meaning, shown), list(options)
+        value = self._read(name, default, meaning, shown)
         if value not in options:
             _refuse(name, f"must be one of {', '.join(options)}, not {value!r}")
         return value
@@ -90,7 +90,7 @@ class Environment:
         for name in sorted(self.values):
             if name.startswith(prefix) and name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
-                _refuse(name, f"is not a setting; perhaps {near[0]} was meant" if near else "is not a setting")
+                _refuse(name, "is not a setting" + (f"; perhaps {near[0]} was meant" if near else ""))
 
     def _read(self, name: str, default: object, meaning: str, shown: str = "") -> str:
         visible = "required" if default is REQUIRED else shown or str(default)

@@ -34,7 +34,7 @@ class IdleSessionMiddleware:
 
 def is_idle(session: SessionBase, *, now: float) -> bool:
     """Return whether the last act of a person is too long ago."""
-    return now - session.get(SEEN, now) >= settings.SESSION_IDLE_SECONDS
+    return bool(now - session.get(SEEN, now) >= settings.SESSION_IDLE_SECONDS)
 
 
 def is_refresh(request: HttpRequest) -> bool:

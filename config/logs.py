@@ -50,7 +50,8 @@ def configure(*, style: str, level: str) -> dict[str, Any]:
 def _formatter(style: str) -> dict[str, Any]:
     if style == "json":
         last = [
-            structlog.processors.dict_tracebacks,
+            # As text: the structured form would write every local variable, secrets included.
+            structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
         ]
     else:

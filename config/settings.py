@@ -18,7 +18,9 @@ env = environment.read()
 DEBUG = env.flag("DEBUG", False, "Error pages with source, and no caching of files. Never on a network.")
 SECRET_KEY = env.text("SECRET_KEY", REQUIRED, "Signs sessions and tokens of forms.", least=32)
 SECRET_KEY_FALLBACKS = env.words(
-    "SECRET_KEY_FALLBACKS", "", "Former values of SECRET_KEY, comma-separated: still read, never used to sign."
+    "SECRET_KEY_FALLBACKS",
+    "",
+    "Former values of SECRET_KEY, comma-separated: still read, never used to sign.",
 )
 AUDIT_KEY = env.text("AUDIT_KEY", REQUIRED, "Seals the chain of audit entries.", least=32)
 ALLOWED_HOSTS = env.words(
@@ -27,7 +29,9 @@ ALLOWED_HOSTS = env.words(
 CSRF_TRUSTED_ORIGINS = env.words(
     "CSRF_TRUSTED_ORIGINS", "", "Origins (https://…) whose forms we accept beside our own, comma-separated."
 )
-HTTPS_ONLY = env.flag("HTTPS_ONLY", False, "Redirect to https, cookies over https only, HSTS. On in production.")
+HTTPS_ONLY = env.flag(
+    "HTTPS_ONLY", False, "Redirect to https, cookies over https only, HSTS. On in production."
+)
 HSTS_SECONDS = env.number(
     "HSTS_SECONDS",
     31_536_000,
@@ -35,7 +39,9 @@ HSTS_SECONDS = env.number(
     least=0,
     most=63_072_000,
 )
-HSTS_SUBDOMAINS = env.flag("HSTS_SUBDOMAINS", False, "HSTS also for every subdomain, and for the preload list.")
+HSTS_SUBDOMAINS = env.flag(
+    "HSTS_SUBDOMAINS", False, "HSTS also for every subdomain, and for the preload list."
+)
 BEHIND_PROXY = env.flag(
     "BEHIND_PROXY", False, "Believe X-Forwarded-Proto. Only where a proxy sets it on every request."
 )
@@ -68,7 +74,11 @@ SESSION_COOKIE_AGE = env.number(
     "SESSION_SECONDS", 43_200, "Longest session, whatever its owner does.", least=60, most=2_592_000
 )
 SESSION_IDLE_SECONDS = env.number(
-    "SESSION_IDLE_SECONDS", 3_600, "A session ends after this long without a person.", least=60, most=2_592_000
+    "SESSION_IDLE_SECONDS",
+    3_600,
+    "A session ends after this long without a person.",
+    least=60,
+    most=2_592_000,
 )
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -94,8 +104,8 @@ EMBEDDED = _database["ENGINE"].endswith("sqlite3")
 DATABASE_DIRECT_URL = env.text(
     "DATABASE_DIRECT_URL",
     "",
-    "The same PostgreSQL without the connection pooler that DATABASE_URL goes through: a worker listens there "
-    "for new jobs.",
+    "The same PostgreSQL without the connection pooler that DATABASE_URL goes through: a worker "
+    "listens there for new jobs.",
 )
 if DATABASE_DIRECT_URL:
     _direct = environment.parse_database("DATABASE_DIRECT_URL", DATABASE_DIRECT_URL)
@@ -153,13 +163,20 @@ def _limit(name: str, default: int, meaning: str, *, least: int = 1, most: int) 
 
 
 INTERLOCK: dict[str, int] = {
-    "LEASE_SECONDS": _limit("LEASE_SECONDS", 60, "How long a claim is good for without renewal.", most=86_400),
+    "LEASE_SECONDS": _limit(
+        "LEASE_SECONDS", 60, "How long a claim is good for without renewal.", most=86_400
+    ),
     "HEARTBEAT_SECONDS": _limit(
         "HEARTBEAT_SECONDS", 15, "How often a worker renews; at most a third of the lease.", most=28_800
     ),
-    "ARGUMENT_BYTES": _limit("ARGUMENT_BYTES", 256 * KIB, "Longest arguments of a job, as JSON.", most=16 * MIB),
+    "ARGUMENT_BYTES": _limit(
+        "ARGUMENT_BYTES", 256 * KIB, "Longest arguments of a job, as JSON.", most=16 * MIB
+    ),
     "RESULT_BYTES": _limit(
-        "RESULT_BYTES", 256 * KIB, "Longest result kept in the database; beyond it, an artefact.", most=16 * MIB
+        "RESULT_BYTES",
+        256 * KIB,
+        "Longest result kept in the database; beyond it, an artefact.",
+        most=16 * MIB,
     ),
     "BODY_BYTES": _limit("BODY_BYTES", 1 * MIB, "Longest body of a request.", least=KIB, most=64 * MIB),
     "BATCH_BYTES": _limit("BATCH_BYTES", 8 * MIB, "Longest body of a batch.", least=KIB, most=256 * MIB),
@@ -167,9 +184,13 @@ INTERLOCK: dict[str, int] = {
     # The column is as wide as the default; more would be a migration.
     "KEY_CHARACTERS": _limit("KEY_CHARACTERS", 200, "Longest key of a job.", least=8, most=200),
     "ERROR_BYTES": _limit("ERROR_BYTES", 8 * KIB, "Longest error text kept; the rest is cut.", most=MIB),
-    "TRACEBACK_BYTES": _limit("TRACEBACK_BYTES", 32 * KIB, "Longest traceback kept; the rest is cut.", most=MIB),
+    "TRACEBACK_BYTES": _limit(
+        "TRACEBACK_BYTES", 32 * KIB, "Longest traceback kept; the rest is cut.", most=MIB
+    ),
     "LOG_LINES": _limit("LOG_LINES", 200, "Log lines kept of one attempt.", least=0, most=10_000),
-    "LOG_LINE_BYTES": _limit("LOG_LINE_BYTES", 2 * KIB, "Longest log line kept; the rest is cut.", most=64 * KIB),
+    "LOG_LINE_BYTES": _limit(
+        "LOG_LINE_BYTES", 2 * KIB, "Longest log line kept; the rest is cut.", most=64 * KIB
+    ),
     "PAGE_ROWS": _limit("PAGE_ROWS", 200, "Most rows of one page of a list.", most=1_000),
 }
 env.refuse_strangers("INTERLOCK_")
@@ -247,7 +268,9 @@ USE_I18N = True
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 MEDIA_ROOT = env.folder("MEDIA_ROOT", "var/media", "Where results that are files are kept.")
-STATIC_ROOT = env.folder("STATIC_ROOT", "var/static", "Where style sheets and scripts are gathered for serving.")
+STATIC_ROOT = env.folder(
+    "STATIC_ROOT", "var/static", "Where style sheets and scripts are gathered for serving."
+)
 STATIC_URL = "/static/"
 STATIC_HASHED = env.flag(
     "STATIC_HASHED",
@@ -281,7 +304,9 @@ LOGGING = logs.configure(
 
 # ── The web server (read by config.serve) ────────────────────────────────────────────────────────────────
 WEB_HOST = env.text("WEB_HOST", "127.0.0.1", "Address that `make run` and `make demo` listen on.", least=1)
-WEB_PORT = env.number("WEB_PORT", 8000, "Port they try first; when taken, the next free.", least=1, most=65_535)
+WEB_PORT = env.number(
+    "WEB_PORT", 8000, "Port they try first; when taken, the next free.", least=1, most=65_535
+)
 WEB_PROCESSES = env.number("WEB_PROCESSES", 1, "Web server processes.", least=1, most=64)
 WEB_THREADS = env.number("WEB_THREADS", 16, "Threads of each: requests served at a time.", least=1, most=256)
 

@@ -1,0 +1,77 @@
+"""Knows what a machine may lack: finds it, and skips by name the tests that need it.
+
+A test says `@pytest.mark.browser` or `@pytest.mark.pgbouncer`. What is skipped is counted on the last line of
+`make test`, and `--require browser,pgbouncer` (what continuous integration asks for) turns it into a failure.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+
+def browser() -> str | None:
+    """Return the path of a Chromium that can be driven."""
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("BROWSER") or next(filter(None, map(shutil.which, names)), None)
+
+
+def pgbouncer() -> str | None:
+    """Return the path of the pgbouncer program, which Debian keeps out of an ordinary user's PATH."""
+    return shutil.which("pgbouncer", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+
+PROVIDERS: dict[str, Callable[[], str | None]] = {"browser": browser, "pgbouncer": pgbouncer}
+REASON = "this machine has no "
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--browser",
+        choices=["with", "only", "without"],
+        default="with",
+        help="run the tests that drive a browser with the others, alone, or not at all",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what cannot run here, and leave to the other process what belongs there."""
+    missing = [name for name, find in PROVIDERS.items() if find() is None]
+    for item in items:
+        for name in missing:
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=REASON + name))
+    choice = config.getoption("--browser")
+    if choice != "with":
+        wanted = [item for item in items if bool(item.get_closest_marker("browser")) == (choice == "only")]
+        config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+        items[:] = wanted
+
+
+@pytest.fixture(autouse=True)
+def _browser_and_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the tests that drive a browser use the ORM.
+
+    Playwright keeps an event loop on the test's own thread, which Django takes for an async caller.
+    """
+    if request.node.get_closest_marker("browser"):
+        monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passwords() -> None:
+    """Hash passwords fast: a safe hash costs each log-in a tenth of a second."""
+    from django.conf import settings
+
+    quick = "django.contrib.auth.hashers.MD5PasswordHasher"
+    if quick not in settings.PASSWORD_HASHERS:
+        settings.PASSWORD_HASHERS = [quick, *settings.PASSWORD_HASHERS]
+
+
+@pytest.fixture(scope="session")
+def browser_path() -> str:
+    """The browser to hand to Playwright as `executable_path`."""
+    path = browser()
+    assert path, "a test that uses this fixture carries @pytest.mark.browser"
+    return path
