@@ -54,7 +54,7 @@ class Environment:
 
     def number(self, name: str, default: int, meaning: str, *, least: int, most: int) -> int:
         """Return a whole number within its bounds, both included."""
-        value = self._read(name, str(default), meaning)
+        value = self._read(name, str(default), f"{meaning} {least} to {most}.")
         # int() alone would also take "1_000", " 5 " and digits of other scripts.
         if not (value.isascii() and value.isdigit() and len(value) <= 18):
             _refuse(name, f"must be a whole number from {least} to {most}, not {value!r}")

@@ -41,8 +41,9 @@ def configure(*, style: str, level: str) -> dict[str, Any]:
         "loggers": {
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
-            "gunicorn.error": {"handlers": [], "level": level, "propagate": True},
-            "gunicorn.access": {"handlers": [], "level": level, "propagate": True},
+            # A line for each time a page refreshes itself would bury the transitions; a proxy logs requests.
+            "gunicorn.error": {"handlers": [], "level": "WARNING", "propagate": True},
+            "gunicorn.access": {"handlers": [], "level": "WARNING", "propagate": True},
         },
     }
 

@@ -71,6 +71,7 @@ def main(arguments: list[str]) -> int:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="interlock-tests-") as folder:
         scratch = Path(folder)
+        (scratch / "static").mkdir()
         for lane in [options.on] if options.on else ["sqlite", "postgresql"]:
             _run_lane(lane, scratch, rest, tally, measure=not options.on)
         if not options.on:

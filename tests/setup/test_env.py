@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from config import describe
 from config import env as environment
 from config.env import ROOT, Environment, SettingError, parse_database, parse_file
 
@@ -145,3 +146,8 @@ def test_line_that_is_no_setting_is_named(tmp_path):
 def test_number_takes_plain_digits_only(value):
     with pytest.raises(SettingError):
         Environment({"N": value}).number("N", 1, "", least=0, most=10_000)
+
+
+def test_settings_page_says_what_the_settings_file_reads():
+    """When it does not: python -m config.describe > docs/settings.md"""
+    assert (ROOT / "docs/settings.md").read_text("utf-8") == describe.table()

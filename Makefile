@@ -1,0 +1,60 @@
+# Every target makes what it needs first; `make` alone lists them.
+PYTHON ?= python3
+PY := .venv/bin/python
+ARGS ?=
+MIGRATIONS := $(wildcard */migrations/*.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run test test-latest lint lock bench clean python
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: var/.migrated ## Make the environment, the secrets and the database
+	@echo "setup: ready; `make demo` or `make run` starts the product"
+
+demo: var/.migrated ## Start console, API and worker with example data (SQLite unless DATABASE_URL says otherwise)
+	@exec $(PY) -m config.serve --demo
+
+run: var/.migrated ## Start console, API and worker
+	@exec $(PY) -m config.serve
+
+test: .venv/.dev ## Run the tests on SQLite and PostgreSQL (ARGS="-k claim", ARGS="--on sqlite")
+	@$(PY) tests/run.py $(ARGS)
+
+test-latest: ## The same on the newest Django, where a Python >= 3.12 is found
+	@sh tests/latest.sh $(ARGS)
+
+lint: .venv/.dev var/env ## Check style, types, migrations and the deployment settings
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(PY) manage.py makemigrations --check --dry-run
+	@HTTPS_ONLY=1 HSTS_SUBDOMAINS=1 ALLOWED_HOSTS=interlock.example DEBUG=0 \
+		$(PY) manage.py check --deploy --fail-level WARNING
+
+lock: .venv/.dev ## Resolve the dependencies anew (ARGS=--upgrade for newer versions)
+	@$(PY) requirements/lock.py $(ARGS)
+
+bench: .venv/.dev var/.migrated ## Measure (see docs/benchmarks.md)
+	@$(PY) -m bench $(ARGS)
+
+clean: ## Remove all that was made, the demonstration's database and secrets included
+	rm -rf .venv .venv-latest var .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# ── what they are made of ──
+python:
+	@command -v $(PYTHON) >/dev/null || { echo "setup: $(PYTHON) was not found; Python 3.11 or newer is needed."; exit 1; }
+
+.venv/.runtime: requirements/runtime.txt requirements/uv.txt requirements/install.py | python
+	@$(PYTHON) requirements/install.py runtime
+
+.venv/.dev: requirements/dev.txt requirements/uv.txt requirements/install.py | python
+	@$(PYTHON) requirements/install.py dev
+
+var/env: | .venv/.runtime
+	@$(PY) -m config.newenv
+
+var/.migrated: .venv/.runtime var/env $(MIGRATIONS)
+	@$(PY) -m config.prepare
+	@touch $@

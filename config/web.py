@@ -1,0 +1,15 @@
+"""How gunicorn serves us: read as `gunicorn --config python:config.web config.wsgi:application`."""
+
+from config import settings
+
+bind = f"{settings.WEB_HOST}:{settings.WEB_PORT}"
+workers = settings.WEB_PROCESSES
+worker_class = "gthread"
+threads = settings.WEB_THREADS
+# Above the longest wait for SQLite's write lock, so that it ends in an answer and not in a killed process.
+timeout = 60
+graceful_timeout = 20
+logconfig_dict = settings.LOGGING
+proc_name = "interlock-web"
+# It would lie in the home folder of whoever runs us, one for all installations.
+control_socket_disable = True

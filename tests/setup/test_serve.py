@@ -1,0 +1,111 @@
+"""The supervisor behind `make run`: its port, its children and its end."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from config import serve
+from config.env import ROOT
+
+# Prints its number, then lives until it is told to end.
+PATIENT = [sys.executable, "-c", "import os, signal; print(os.getpid(), flush=True); signal.pause()"]
+PARENT = f"""
+import signal
+from config import serve
+serve.start("child", {PATIENT!r})
+signal.pause()
+"""
+
+
+@pytest.fixture
+def asked():
+    """A descriptor on which nobody has asked anything."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    yield read
+    os.close(read)
+    os.close(write)
+
+
+def test_taken_port_gives_the_next_free_one():
+    with serve.listen("127.0.0.1", 20_000) as first:
+        port = first.getsockname()[1]
+        with serve.listen("127.0.0.1", port) as second:
+            assert second.getsockname()[1] > port
+
+
+def test_socket_accepts_before_any_server_runs():
+    """The printed URL is good at once: a browser that is quicker than the server waits."""
+    with serve.listen("127.0.0.1", 20_000) as listener, socket.create_connection(listener.getsockname()):
+        pass
+
+
+def test_address_of_another_machine_is_one_sentence():
+    with pytest.raises(serve.NoPort, match=r"WEB_HOST names 192.0.2.1, which cannot be listened on"):
+        serve.listen("192.0.2.1", 20_000)
+
+
+def test_no_free_port_is_one_sentence(monkeypatch):
+    with serve.listen("127.0.0.1", 20_000) as taken:
+        monkeypatch.setattr(serve, "NEIGHBOURS", 0)
+        with pytest.raises(serve.NoPort, match="set WEB_PORT to another"):
+            serve.listen("127.0.0.1", taken.getsockname()[1])
+
+
+def test_stop_ends_every_child(asked):
+    children = [serve.start(name, PATIENT) for name in ("one", "two")]
+    serve.stop(asked, children)
+    assert [child.process.returncode for child in children] == [-signal.SIGTERM] * 2
+
+
+def test_stop_kills_a_child_that_does_not_listen(asked, monkeypatch, tmp_path):
+    monkeypatch.setattr(serve, "PATIENCE_SECONDS", 0.1)
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    # An ignored signal stays ignored across exec; the pipe says when that point is reached.
+    deaf = serve.start("deaf", ["sh", "-c", f"trap '' TERM; echo > {started}; exec sleep 1000"])
+    started.read_text()
+    serve.stop(asked, [deaf])
+    assert deaf.process.returncode == -signal.SIGKILL
+
+
+def test_wait_tells_an_ended_child_from_a_signal(asked):
+    lasting, brief = serve.start("lasting", PATIENT), serve.start("brief", ["true"])
+    assert serve.wait(asked, [lasting, brief]) is brief
+    serve.stop(asked, [lasting, brief])
+
+
+def test_child_ends_when_the_supervisor_is_killed():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    child = os.pidfd_open(int(parent.stdout.readline()))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait(10)
+    ended, _, _ = select.select([child], [], [], 30)
+    os.close(child)
+    assert ended, "the child outlived its supervisor"
+
+
+def test_interrupt_during_set_up_stops_it_and_is_no_failure(tmp_path):
+    """The whole program, stopped as Ctrl-C would while it waits for its first step."""
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    code = f"""
+import sys
+from config import serve
+asked = serve._signals()
+child = serve.start("set-up", {PATIENT!r})
+open({str(ready)!r}, "w").close()
+ended = serve.wait(asked, [child])
+serve.stop(asked, [child])
+sys.exit(0 if ended is None else 1)
+"""
+    program = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL)
+    ready.read_text()
+    program.send_signal(signal.SIGINT)
+    assert program.wait(30) == 0
