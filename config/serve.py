@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from config import settings
 from config.env import ROOT
 
+WORKER = [sys.executable, "manage.py", "runworker"]
 PR_SET_PDEATHSIG = 1
 NEIGHBOURS = 50
 # Longer than the worker's own grace, so that it is the worker that decides what becomes of its jobs.
@@ -80,7 +81,7 @@ def serve(asked: int, listener: socket.socket) -> int:
     try:
         web = [sys.executable, *gunicorn, "config.wsgi:application"]
         children.append(start("web server", web, listener.fileno()))
-        children.append(start("worker", [sys.executable, "manage.py", "runworker"]))
+        children.append(start("worker", WORKER))
         shown = {"0.0.0.0": "localhost", "::": "localhost", "127.0.0.1": "localhost"}.get(host, host)  # noqa: S104
         print(f"serve: http://{shown}:{port}/ (Ctrl-C stops everything)", flush=True)
         ended = wait(asked, children)

@@ -1,11 +1,13 @@
 """The supervisor behind `make run`: its port, its children and its end."""
 
 import os
+import re
 import select
 import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 
@@ -109,3 +111,66 @@ sys.exit(0 if ended is None else 1)
     ready.read_text()
     program.send_signal(signal.SIGINT)
     assert program.wait(30) == 0
+
+
+PRODUCT = """
+import sys
+from config import serve
+serve.WORKER = {worker!r}
+sys.exit(serve.main([]))
+"""
+
+
+def run_product(folder, worker, **environ):
+    """Start the whole program on a database and a port of its own, with this in the worker's place."""
+    environ = {
+        **os.environ,
+        "DATABASE_URL": f"sqlite:///{folder}/product.sqlite3",
+        "STATIC_ROOT": f"{folder}/static",
+        "WEB_PORT": "20000",
+        **environ,
+    }
+    code = PRODUCT.format(worker=worker)
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_product_serves_from_an_empty_folder_until_it_is_asked_to_stop(tmp_path):
+    program = run_product(tmp_path, PATIENT, STATIC_HASHED="1")
+    assert program.stdout
+    printed = []
+    for line in program.stdout:
+        printed.append(line)
+        if address := re.search(r"http://localhost:(\d+)/", line):
+            break
+    else:
+        pytest.fail(program.communicate()[1])
+    with urllib.request.urlopen(f"{address[0]}healthz") as answer:
+        assert answer.read() == b"ok\n"
+    program.send_signal(signal.SIGINT)
+    out, _ = program.communicate(timeout=60)
+    assert program.returncode == 0
+    assert out.endswith("serve: stopped\n")
+    assert any("migrations" in line for line in printed)
+    assert (tmp_path / "static" / "staticfiles.json").exists()
+
+
+def test_worker_that_ends_by_itself_stops_the_rest_and_is_said(tmp_path):
+    program = run_product(tmp_path, ["false"])
+    _, err = program.communicate(timeout=60)
+    assert program.returncode == 1
+    assert "serve: the worker ended by itself (code 1), so the rest was stopped\n" in err
+
+
+def test_database_that_cannot_be_used_is_one_sentence(tmp_path):
+    program = run_product(tmp_path, PATIENT, DATABASE_URL=f"postgresql:///none?host={tmp_path}")
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 1
+    assert err.startswith("setup: the database cannot be used: ")
+    assert (err.count("\n"), out) == (1, "")
