@@ -1,0 +1,180 @@
+"""What may come in: arguments, results and failures are checked here, before anything is written.
+
+A refusal names the field and the limit (contract §1, Limits). Nothing is half-done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from uuid_utils.compat import uuid7
+
+from jobs import canon, errors, handlers, redact
+from jobs.handlers import Options
+from jobs.outcomes import Ending, InvalidJob, Lease
+
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Beyond this an instant overflows in one time zone or another."""
+LONGEST_DELAY = 10 * 365 * 86400.0
+
+
+def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> dict[str, Any]:
+    """Return the new job as a row list carries it; raises InvalidJob naming the field and the limit."""
+    given = options or Options()
+    if not isinstance(kind, str) or not handlers.NAME.fullmatch(kind):
+        raise InvalidJob("kind", "letters, digits and ._:- only, 1 to 120 of them")
+    handler = handlers.find(kind)
+    text, digest = arguments(kind, arguments_)
+    queue = given.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
+    if not handlers.QUEUE.fullmatch(queue):
+        raise InvalidJob("queue", "letters, digits and ._:- only, 1 to 100 of them")
+    priority = given.priority if given.priority is not None else handler.priority if handler else 0
+    if not isinstance(priority, int) or not -100 <= priority <= 100:
+        raise InvalidJob("priority", "a whole number from -100 to 100")
+    attempts = (
+        given.max_attempts if given.max_attempts is not None else handler.max_attempts if handler else 20
+    )
+    if not isinstance(attempts, int) or not 1 <= attempts <= 10_000:
+        raise InvalidJob("max_attempts", "a whole number from 1 to 10000")
+    if given.unique_scope not in ("unfinished", "ever"):
+        raise InvalidJob("unique_scope", "unfinished or ever")
+    label = given.label if given.label is not None else handler.label_of(arguments_) if handler else ""
+    return {
+        "id": uuid7().hex,
+        "kind": handler.name if handler else kind,
+        "queue": queue,
+        "label": _text("label", label, 200) or "",
+        "priority": priority,
+        "input": text,
+        "input_digest": digest,
+        "unique_key": _text("unique_key", given.unique_key, settings.INTERLOCK["KEY_CHARACTERS"]),
+        "unique_scope": given.unique_scope,
+        "concurrency_key": _text(
+            "concurrency_key", given.concurrency_key, settings.INTERLOCK["KEY_CHARACTERS"]
+        ),
+        "parent_id": given.parent_id.hex if isinstance(given.parent_id, uuid.UUID) else given.parent_id,
+        "enqueued_by": _text("enqueued_by", given.enqueued_by, 150) or "",
+        "delay": _seconds("delay", given.delay),
+        "due_at": _instant("due_at", given.due_at),
+        "deadline": _seconds("deadline", given.deadline),
+        "deadline_at": _instant("deadline_at", given.deadline_at),
+        "lease_seconds": (handler.lease if handler else None) or settings.INTERLOCK["LEASE_SECONDS"],
+        "max_attempts": attempts,
+    }
+
+
+def arguments(kind: str, value: Mapping[str, Any]) -> tuple[str, str]:
+    """Return canonical text and digest of a job's arguments; raises InvalidJob.
+
+    Where this process knows the kind they must fit its signature; elsewhere only a worker can tell.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidJob("arguments", "an object of named arguments")
+    handler = handlers.find(kind)
+    if handler is not None:
+        handler.bind(**{str(k): v for k, v in value.items()})
+    try:
+        text = canon.canonical(
+            dict(value), depth=settings.INTERLOCK["DEPTH"], limit=settings.INTERLOCK["ARGUMENT_BYTES"]
+        )
+    except canon.NotCanonical as error:
+        raise InvalidJob(f"arguments{error.path}", error.problem) from None
+    return text, canon.digest(text)
+
+
+_NULL = ("null", canon.digest("null"))
+
+
+def result(value: Any) -> tuple[str, str]:
+    """Return canonical text and digest of a result; raises NotCanonical with the path."""
+    if value is None:
+        return _NULL
+    text = canon.canonical(value, depth=settings.INTERLOCK["DEPTH"], limit=settings.INTERLOCK["RESULT_BYTES"])
+    return text, canon.digest(text)
+
+
+def failure(
+    lease: Lease,
+    error_code: str,
+    message: str,
+    *,
+    retry_after: float | None = None,
+    traceback: str = "",
+    log: str | None = None,
+) -> Ending:
+    """Return the ending of a failed attempt, its texts bounded and cleaned of the input's secrets.
+
+    Without `retry_after` the code's registry entry says whether to try again, and the kind's back-off when.
+    """
+    handler = handlers.find(lease.kind)
+    hidden = secrets_of(lease)
+    if retry_after is None and errors.is_retryable(error_code):
+        retry_after = (handler.backoff if handler else handlers.Backoff()).delay(lease.attempts_used)
+    return Ending.fail(
+        lease,
+        error_code[:80],
+        redact.clean(message, limit=settings.INTERLOCK["ERROR_BYTES"], secrets=hidden),
+        retry_after=retry_after,
+        traceback=redact.clean(traceback, limit=settings.INTERLOCK["TRACEBACK_BYTES"], secrets=hidden),
+        log=log,
+    )
+
+
+def secrets_of(lease: Lease) -> set[str]:
+    """Return the texts of a job's input that no error or log line may show."""
+    import json
+
+    handler = handlers.find(lease.kind)
+    return redact.secrets_in(json.loads(lease.input), handler.redact if handler else ())
+
+
+def longest_wait(kind: str) -> float:
+    """Return how long jobs of a kind may wait in all, in seconds."""
+    handler = handlers.find(kind)
+    return handler.max_wait_total if handler else 7 * 86400.0
+
+
+def _text(field: str, value: str | None, limit: int) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidJob(field, "text")
+    if len(value) > limit:
+        raise InvalidJob(field, f"at most {limit} characters, not {len(value)}")
+    if "\0" in value or not _encodes(value):
+        raise InvalidJob(field, "no U+0000 and no lone surrogates")
+    return value
+
+
+def _encodes(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _seconds(field: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_DELAY:
+        raise InvalidJob(field, "seconds, from 0 to ten years")
+    return float(value)
+
+
+def _instant(field: str, value: datetime | None) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidJob(field, "an instant with its time zone")
+    try:
+        moment = value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidJob(field, "an instant before the year 9000") from None
+    if not datetime(1970, 1, 1, tzinfo=UTC) <= moment <= LATEST:
+        raise InvalidJob(field, "an instant from 1970 to before the year 9000")
+    return moment

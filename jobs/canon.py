@@ -1,0 +1,139 @@
+"""Canonical JSON (RFC 8785) and its SHA-256: what a digest is taken of (contract §1).
+
+The text stored is the text digested, so that both databases hold the same bytes and a digest can be
+checked at any time. What RFC 8785 cannot tell apart or no database can hold is refused with its path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+MAX_SAFE_INTEGER = 2**53 - 1
+DEFAULT_DEPTH = 32
+DEFAULT_BYTES = 256 * 1024
+
+Json = bool | int | float | str | list[Any] | dict[str, Any] | None
+
+
+class NotCanonical(ValueError):
+    """A value cannot be written as canonical JSON; `path` is the JSON pointer of the offending part."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path or '/'}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+def canonical(value: object, *, depth: int = DEFAULT_DEPTH, limit: int = DEFAULT_BYTES) -> str:
+    """Return `value` as canonical JSON text.
+
+    `depth` bounds the nesting, `limit` the UTF-8 length in bytes. Raises NotCanonical with a JSON
+    pointer for anything that is no JSON: other types, NaN, infinities, integers beyond 2**53 - 1,
+    U+0000, lone surrogates, keys that are no text, too deep, too long.
+    """
+    floats_or_high_keys = _check(value, "", depth)
+    if floats_or_high_keys:
+        text = "".join(_write(value))
+    else:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    if len(text) > limit or len(text.encode()) > limit:
+        raise NotCanonical("", f"longer than {limit} bytes as JSON")
+    return text
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of canonical text, in lower-case hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check(value: object, path: str, depth: int) -> bool:
+    """Refuse what is no JSON; return whether the slow writer is needed (floats, keys beyond the BMP)."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return False
+    if kind is str:
+        _check_text(value, path)  # type: ignore[arg-type]
+        return False
+    if kind is int:
+        if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:  # type: ignore[operator]
+            raise NotCanonical(path, "an integer beyond ±(2^53-1); send it as text")
+        return False
+    if kind is float:
+        if not math.isfinite(value):  # type: ignore[arg-type]
+            raise NotCanonical(path, f"{value} is not a JSON number")
+        if MAX_SAFE_INTEGER < abs(value) < 1e21:  # type: ignore[arg-type]
+            # RFC 8785 writes these without a point, so they would be read back as unsafe integers.
+            raise NotCanonical(path, "a number beyond ±(2^53-1); send it as text")
+        return True
+    if depth == 0:
+        raise NotCanonical(path, "nested too deeply")
+    if kind is dict:
+        slow = False
+        for key, part in value.items():  # type: ignore[attr-defined]
+            if type(key) is not str:
+                raise NotCanonical(path, f"key {key!r:.40} is not text")
+            here = f"{path}/{key.replace('~', '~0').replace('/', '~1'):.80}"
+            _check_text(key, path)
+            slow |= not key.isascii()
+            slow |= _check(part, here, depth - 1)
+        return slow
+    if kind is list or kind is tuple:
+        slow = False
+        for index, part in enumerate(value):  # type: ignore[arg-type]
+            slow |= _check(part, f"{path}/{index}", depth - 1)
+        return slow
+    raise NotCanonical(path, f"{kind.__name__} is not JSON")
+
+
+def _check_text(text: str, path: str) -> None:
+    if text.isascii():
+        if "\0" in text:
+            raise NotCanonical(path, "contains U+0000, which PostgreSQL cannot store")
+        return
+    if "\0" in text:
+        raise NotCanonical(path, "contains U+0000, which PostgreSQL cannot store")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotCanonical(path, "contains a lone surrogate") from None
+
+
+def _write(value: Any) -> list[str]:
+    if type(value) is float:
+        return [_number(value)]
+    if isinstance(value, list | tuple):
+        parts = (("," if index else "") + "".join(_write(part)) for index, part in enumerate(value))
+        return ["[", *parts, "]"]
+    if isinstance(value, dict):
+        # RFC 8785 sorts keys by UTF-16 code units, which differs from code points beyond the BMP.
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        parts = (
+            ("," if index else "") + json.dumps(key, ensure_ascii=False) + ":" + "".join(_write(value[key]))
+            for index, key in enumerate(keys)
+        )
+        return ["{", *parts, "}"]
+    return [json.dumps(value, ensure_ascii=False)]
+
+
+def _number(value: float) -> str:
+    """Write a double as ECMAScript does: the shortest digits, plain from 1e-6 up to below 1e21."""
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    if len(digits) <= point <= 21:
+        return sign + digits + "0" * (point - len(digits))
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    power = point - 1
+    tail = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{tail}e{'+' if power > 0 else '-'}{abs(power)}"

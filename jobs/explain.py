@@ -1,0 +1,231 @@
+"""Sentences for people: every refusal and every "why is this job where it is" is a code with parameters.
+
+One catalogue makes the sentences, so that the console, the API and the commands say the same, in the
+reader's language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as N_
+
+from jobs.status import JobStatus
+
+if TYPE_CHECKING:
+    from jobs.models.job import Job
+
+CATALOGUE = {
+    # refusals of a person's verb
+    "NOT_FOUND": N_("There is no job %(job_id)s."),
+    "ALREADY_ENDED": N_("The job has already ended: it is %(status)s."),
+    "SUCCEEDED": N_("The job has succeeded; its result stands."),
+    "NOT_ENDED": N_("The job has not ended: it is %(status)s."),
+    "UNCERTAIN": N_("The job is uncertain: its open effect must be settled first."),
+    "VERSION": N_("The job has changed since you looked: you saw version %(seen)s, it is at %(found)s."),
+    "KEY_CONFLICT": N_("The unique key %(key)s belongs to job %(job_id)s, which has another input."),
+    "KEY_TAKEN": N_("The unique key %(key)s is held by job %(job_id)s."),
+    "KEY_CONTENDED": N_("The unique key %(key)s changes hands all the time; try again."),
+    "PARENT_CANCELLED": N_("The parent %(parent_id)s is cancelled."),
+    "DEADLINE_PASSED": N_("The job's deadline has passed; give a new one."),
+    "EFFECT_ABANDONED": N_("An effect that may have been sent was abandoned; the job cannot run again."),
+    "EFFECT_OPEN": N_("An effect's outcome is open; the input cannot change before it is settled."),
+    "EFFECTS_COMMITTED": N_("Effects have taken place: say whether to repeat or to keep them."),
+    "CONTRADICTION": N_("Evidence contradicts what was recorded; the case must be closed first."),
+    "EPOCH_MOVED": N_("The epoch is %(found)s, not %(expected)s: somebody raised it first."),
+    "REASON_MISSING": N_("Say why, in your own words."),
+    "REASON_TOO_LONG": N_("A reason has at most %(limit)s characters."),
+    # why a fenced write was refused
+    "RESULT_CONFLICT": N_("This attempt has committed another result."),
+    "EPOCH": N_("The epoch was raised; this claim is over."),
+    "TIMELINE": N_("The database is another one than this claim was made in."),
+    "GENERATION": N_("A newer claim has taken the job over."),
+    "ATTEMPT": N_("Another attempt holds the job."),
+    "OWNER": N_("Another worker holds the job."),
+    "STATUS": N_("The job is not running any more."),
+    "CANCELLED": N_("A cancel was requested."),
+    "STALE_INPUT": N_("The input was revised."),
+    "LEASE_EXPIRED": N_("The lease has run out."),
+    "DEADLINE": N_("The deadline has passed."),
+    "HELD": N_("The job is on hold."),
+    "EFFECT_UNRESOLVED": N_("An effect's outcome is open."),
+    "NOT_STAGED": N_("No result with this digest was staged."),
+    # why a job is where it is
+    "WHY_SUCCEEDED": N_("Committed by generation %(generation)s."),
+    "WHY_FAILED": N_("Failed with %(error_code)s: %(error_message)s"),
+    "WHY_FAILED_SPENT": N_(
+        "Failed with %(error_code)s, all %(max_attempts)s attempts used: %(error_message)s"
+    ),
+    "WHY_CANCELLED": N_("Cancelled by %(by)s."),
+    "WHY_SKIPPED": N_("Skipped with %(error_code)s."),
+    "WHY_RUNNING": N_("Running on %(worker)s, lease until %(until)s."),
+    "WHY_CANCEL_REQUESTED": N_("Cancel requested by %(by)s, still running on %(worker)s."),
+    "WHY_EXPIRED": N_("The lease of %(worker)s has run out; it is taken back at the next recovery pass."),
+    "WHY_OLD_EPOCH": N_(
+        "Claimed under epoch %(claimed)s, which was raised to %(epoch)s; it is taken back next."
+    ),
+    "WHY_UNCERTAIN": N_("The outcome of %(open)s outside effect(s) is unknown; a person must rule."),
+    "WHY_UNCERTAIN_CANCEL": N_(
+        "Cancel requested, but the outcome of %(open)s outside effect(s) is unknown; a person must rule."
+    ),
+    "WHY_HELD": N_("On hold (%(hold)s) until a person lifts it."),
+    "WHY_BLOCKED": N_("Waits for %(edges)s predecessor(s)."),
+    "WHY_CLAIMS_CLOSED": N_("Claims are closed by %(by)s: %(reason)s"),
+    "WHY_QUEUE_PAUSED": N_("Due since %(since)s, queue %(queue)s paused by %(by)s: %(reason)s"),
+    "WHY_QUEUE_PAUSED_UNTIL": N_(
+        "Due since %(since)s, queue %(queue)s paused until %(until)s by %(by)s: %(reason)s"
+    ),
+    "WHY_SCHEDULED": N_("Scheduled for %(at)s."),
+    "WHY_RETRY": N_("Attempt %(next)s is due at %(at)s after %(error_code)s."),
+    "WHY_WAITING": N_("Waits for %(what)s until %(at)s."),
+    "WHY_WAITING_APPROVAL": N_("Waits for a person's approval; it has no due time."),
+    "WHY_UNKNOWN_KIND": N_("No live worker knows the kind %(kind)s."),
+    "WHY_NO_WORKER": N_("No live worker serves the queue %(queue)s."),
+    "WHY_READY": N_("Ready since %(since)s, waits for a free worker."),
+}
+
+
+def sentence(code: str, params: Mapping[str, Any]) -> str:
+    """Return the catalogue's sentence in the active language; an unknown code is said as it is."""
+    text = CATALOGUE.get(code)
+    if text is None:
+        return code
+    shown = {name: _shown(value) for name, value in params.items()}
+    try:
+        return _(text) % shown
+    except KeyError:
+        return code
+
+
+def _shown(value: Any) -> Any:
+    return value.strftime("%Y-%m-%d %H:%M:%S UTC") if isinstance(value, datetime) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a job is where it is: a stable code, its parameters, and the sentence made of them."""
+
+    code: str
+    params: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return sentence(self.code, self.params)
+
+
+def explain(job: Job, *, using: str = "default") -> Explanation:
+    """Return the one reason why `job` is where it is. Reads small tables only, writes nothing."""
+    return _ended(job) or _running(job, using) or _held_back(job, using) or _due(job, using)
+
+
+def explain_many(jobs: list[Job], *, using: str = "default") -> list[Explanation]:
+    """Explain a page of jobs."""
+    return [explain(job, using=using) for job in jobs]
+
+
+def clock(using: str = "default") -> datetime:
+    """Return the database's clock: what leases and schedules are judged by."""
+    from datetime import UTC
+
+    if connections[using].vendor == "sqlite":
+        return datetime.now(UTC)
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        moment: datetime = cursor.fetchone()[0]
+    return moment
+
+
+def _ended(job: Job) -> Explanation | None:
+    if job.status == JobStatus.SUCCEEDED:
+        return Explanation("WHY_SUCCEEDED", {"generation": job.claim_generation})
+    if job.status == JobStatus.FAILED:
+        spent = job.attempts_used >= job.max_attempts
+        params = {
+            "error_code": job.error_code,
+            "error_message": job.error_message[:200],
+            "max_attempts": job.max_attempts,
+        }
+        return Explanation("WHY_FAILED_SPENT" if spent else "WHY_FAILED", params)
+    if job.status == JobStatus.CANCELLED:
+        return Explanation("WHY_CANCELLED", {"by": job.cancel_requested_by or _("the system")})
+    if job.status == JobStatus.SKIPPED:
+        return Explanation("WHY_SKIPPED", {"error_code": job.error_code})
+    return None
+
+
+def _running(job: Job, using: str) -> Explanation | None:
+    from jobs.models import Scheduler
+
+    if job.status != JobStatus.RUNNING:
+        return None
+    worker = job.worker_id or ""
+    epoch = Scheduler.objects.using(using).get().epoch
+    if job.scheduler_epoch < epoch:
+        return Explanation("WHY_OLD_EPOCH", {"claimed": job.scheduler_epoch, "epoch": epoch})
+    if job.lease_expires_at is not None and job.lease_expires_at <= clock(using):
+        return Explanation("WHY_EXPIRED", {"worker": worker})
+    if job.cancel_requested_at:
+        return Explanation("WHY_CANCEL_REQUESTED", {"by": job.cancel_requested_by, "worker": worker})
+    return Explanation("WHY_RUNNING", {"worker": worker, "until": job.lease_expires_at})
+
+
+def _held_back(job: Job, using: str) -> Explanation | None:
+    if job.status == JobStatus.UNCERTAIN:
+        code = "WHY_UNCERTAIN_CANCEL" if job.cancel_requested_at else "WHY_UNCERTAIN"
+        return Explanation(code, {"open": job.open_effects})
+    if job.hold_reason:
+        return Explanation("WHY_HELD", {"hold": job.hold_reason})
+    if job.status == JobStatus.BLOCKED:
+        return Explanation("WHY_BLOCKED", {"edges": job.unmet_edges})
+    now = clock(using)
+    due = job.next_attempt_at
+    if due is None:
+        return Explanation("WHY_WAITING_APPROVAL", {})
+    if due <= now:
+        return None
+    if job.status == JobStatus.WAITING:
+        return Explanation("WHY_WAITING", {"what": job.wait_reason, "at": due})
+    if job.error_code:
+        return Explanation(
+            "WHY_RETRY", {"next": job.attempt_count + 1, "at": due, "error_code": job.error_code}
+        )
+    return Explanation("WHY_SCHEDULED", {"at": due})
+
+
+def _due(job: Job, using: str) -> Explanation:
+    from datetime import timedelta
+
+    from jobs.models import Queue, Scheduler, Worker
+
+    now = clock(using)
+    since = job.next_attempt_at
+    scheduler = Scheduler.objects.using(using).get()
+    if not scheduler.claims_open:
+        return Explanation("WHY_CLAIMS_CLOSED", {"by": scheduler.changed_by, "reason": scheduler.reason})
+    queue = Queue.objects.using(using).filter(name=job.queue, paused_at__isnull=False).first()
+    if queue is not None and (queue.paused_until is None or queue.paused_until > now):
+        params = {
+            "since": since,
+            "queue": job.queue,
+            "until": queue.paused_until,
+            "by": queue.paused_by,
+            "reason": queue.pause_reason,
+        }
+        return Explanation("WHY_QUEUE_PAUSED_UNTIL" if queue.paused_until else "WHY_QUEUE_PAUSED", params)
+    live = [
+        w
+        for w in Worker.objects.using(using).filter(
+            beat_at__gt=now - timedelta(seconds=90), stopped_at=None, fenced_at=None
+        )
+        if job.queue in w.queues or "*" in w.queues
+    ]
+    if not live:
+        return Explanation("WHY_NO_WORKER", {"queue": job.queue})
+    if not any(job.kind in w.kinds for w in live):
+        return Explanation("WHY_UNKNOWN_KIND", {"kind": job.kind})
+    return Explanation("WHY_READY", {"since": since})

@@ -1,0 +1,225 @@
+"""Kinds of work: what `@job` declares, and how a call becomes a row.
+
+    @job("documents.convert", queue="documents", lease=60, max_attempts=3, label="{source}")
+    def convert(ctx, source, to="html"): ...
+
+    convert.enqueue("letters/offer.md", to="text")
+
+The decorated function stays callable as it was. A first parameter called `ctx` is filled by the worker.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from jobs.outcomes import Enqueued, InvalidJob, KeyConflict
+from jobs.retry import Backoff
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,119}")
+QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+DEFAULT_QUEUE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one enqueue may say besides the arguments. Delays and deadlines in seconds or as instants."""
+
+    queue: str | None = None
+    priority: int | None = None
+    delay: float | None = None
+    due_at: datetime | None = None
+    deadline: float | None = None
+    deadline_at: datetime | None = None
+    unique_key: str | None = None
+    unique_scope: str = "unfinished"
+    concurrency_key: str | None = None
+    parent_id: Any = None
+    label: str | None = None
+    max_attempts: int | None = None
+    enqueued_by: str = ""
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A registered kind: the function and what its runs may cost (all durations in seconds)."""
+
+    name: str
+    function: Callable[..., Any]
+    queue: str = DEFAULT_QUEUE
+    lease: int | None = None
+    max_attempts: int = 20
+    priority: int = 0
+    timeout: float | None = None
+    backoff: Backoff = field(default_factory=Backoff)
+    max_wait_total: float = 7 * 86400.0
+    label: str = ""
+    redact: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    owner: str = ""
+    runbook: str = ""
+    options: Options = Options()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether the function's first parameter is `ctx`."""
+        return next(iter(inspect.signature(self.function).parameters), "") == "ctx"
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def with_options(self, **options: Any) -> Handler:
+        """Return the same kind with other options for the enqueues made through it (see Options)."""
+        return replace(self, options=replace(self.options, **options))
+
+    def enqueue(self, *args: Any, **kwargs: Any) -> Enqueued:
+        """Add one job in the caller's transaction; if that rolls back there is no job.
+
+        Raises InvalidJob for arguments that do not fit the function's signature or no JSON, KeyConflict
+        when the unique key is held by a job with another input.
+        """
+        from jobs.models import Job
+
+        return Job.objects.enqueue(self.name, self.bind(*args, **kwargs), options=self.options)
+
+    def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Enqueued | KeyConflict]:
+        """Add many jobs, one per mapping of arguments, in one statement per thousand; results in order."""
+        from jobs.models import Job
+
+        return Job.objects.enqueue_many([(self.name, self.bind(**call), self.options) for call in calls])
+
+    def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the arguments by name, or raise InvalidJob naming the one that is missing or too many."""
+        signature = inspect.signature(self.function)
+        parameters = list(signature.parameters.values())[1 if self.takes_context else 0 :]
+        try:
+            bound = signature.replace(parameters=parameters).bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidJob("arguments", f"{self.name}: {error}") from None
+        return {
+            name: value
+            for part, value in bound.arguments.items()
+            for name, value in (
+                value.items()
+                if signature.parameters[part].kind is inspect.Parameter.VAR_KEYWORD
+                else [(part, value)]
+            )
+        }
+
+    def label_of(self, arguments: Mapping[str, Any]) -> str:
+        """Return the one line that people know this job by; a label that cannot be made is no reason to fail."""
+        try:
+            return " ".join(self.label.format_map(dict(arguments)).split())[:200]
+        except (KeyError, IndexError, ValueError, AttributeError):
+            return ""
+
+
+_handlers: dict[str, Handler] = {}
+
+
+def job(
+    name: str,
+    *,
+    queue: str = DEFAULT_QUEUE,
+    lease: int | None = None,
+    max_attempts: int = 20,
+    priority: int = 0,
+    timeout: float | None = None,
+    backoff: Backoff | None = None,
+    max_wait_total: float = 7 * 86400.0,
+    label: str = "",
+    redact: Sequence[str] = (),
+    aliases: Sequence[str] = (),
+    owner: str = "",
+    runbook: str = "",
+) -> Callable[[Callable[..., Any]], Handler]:
+    """Register a function, plain or async, as the kind `name`.
+
+    `lease` and `timeout` in whole seconds and seconds; `redact` are dotted paths of arguments that people
+    must not see; `label` is a format string over the arguments; `aliases` are former names still in rows.
+    Raises ValueError at import for what could not work at run time.
+    """
+
+    def register(function: Callable[..., Any]) -> Handler:
+        handler = Handler(
+            name=name,
+            function=function,
+            queue=queue,
+            lease=lease,
+            max_attempts=max_attempts,
+            priority=priority,
+            timeout=timeout,
+            backoff=backoff or Backoff(),
+            max_wait_total=max_wait_total,
+            label=label,
+            redact=tuple(redact),
+            aliases=tuple(aliases),
+            owner=owner,
+            runbook=runbook,
+        )
+        _check(handler)
+        for known in (name, *handler.aliases):
+            earlier = _handlers.get(known)
+            # The same function again is a module that was reloaded.
+            if earlier is not None and earlier.function.__qualname__ != function.__qualname__:
+                raise ValueError(f"kind {known!r} is registered already, by {earlier.function.__qualname__}")
+            _handlers[known] = handler
+        return handler
+
+    return register
+
+
+def _check(handler: Handler) -> None:
+    for name in (handler.name, *handler.aliases):
+        if not NAME.fullmatch(name):
+            raise ValueError(f"kind {name!r}: letters, digits and ._:- only, at most 120")
+    if not QUEUE.fullmatch(handler.queue):
+        raise ValueError(
+            f"kind {handler.name}: queue {handler.queue!r}: letters, digits and ._:- only, at most 100"
+        )
+    if handler.max_attempts < 1:
+        raise ValueError(f"kind {handler.name}: max_attempts must be at least 1, not {handler.max_attempts}")
+    if handler.lease is not None and (not isinstance(handler.lease, int) or handler.lease < 1):
+        raise ValueError(
+            f"kind {handler.name}: lease must be whole seconds, at least 1, not {handler.lease!r}"
+        )
+    if handler.timeout is not None and not handler.timeout > 0:
+        raise ValueError(f"kind {handler.name}: timeout must be more than 0 seconds, not {handler.timeout!r}")
+    if not -100 <= handler.priority <= 100:
+        raise ValueError(
+            f"kind {handler.name}: priority must lie between -100 and 100, not {handler.priority}"
+        )
+    for parameter in inspect.signature(handler.function).parameters.values():
+        if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
+            raise ValueError(
+                f"kind {handler.name}: {parameter.name}: arguments are stored by name, so name them"
+            )
+
+
+def find(kind: str) -> Handler | None:
+    """Return the handler of a kind or of its former name, or None when this process does not know it."""
+    return _handlers.get(kind)
+
+
+def known_kinds() -> list[str]:
+    """Return every kind and alias that this process can run, sorted."""
+    return sorted(_handlers)
+
+
+def registered() -> list[Handler]:
+    """Return each handler once, sorted by name."""
+    return sorted({h.name: h for h in _handlers.values()}.values(), key=lambda h: h.name)
+
+
+def forget(*names: str) -> None:
+    """Take kinds out of the registry; tests clean up with it."""
+    for name in names:
+        _handlers.pop(name, None)

@@ -1,0 +1,274 @@
+"""The claim: the one statement that hands out work, and the promotion that feeds it (contract §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from jobs.ledger.session import Session, attempt_prefix
+
+# One branch per kind the worker knows, so that a backlog of unknown kinds, other queues or far-future jobs
+# is never stepped over. The head is read without locks and is longer than what is asked for: rows that
+# another claim holds are skipped, not waited for. The pick is materialised because a bare
+# `IN (... LIMIT ... SKIP LOCKED)` was seen to claim 5,000 rows for a limit of 1.
+HEAD = """
+  SELECT * FROM (
+    SELECT j.{id} AS id
+?priority|         , j.{priority} AS priority
+?!priority|         , 0 AS priority
+?ready_at|         , j.{ready_at} AS due
+?next_attempt_at,!ready_at|         , j.{next_attempt_at} AS due
+?!ready_at,!next_attempt_at|         , {no_time} AS due
+      FROM {table} AS j CROSS JOIN t
+     WHERE j.{status} IN {in:claimable}
+?ready_at|       AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
+?next_attempt_at,!ready_at|       AND (j.{next_attempt_at} IS NULL OR j.{next_attempt_at} <= t.now)
+?queue|       AND j.{queue} = %(queue)s
+?kind|       AND j.{kind} = %(kind_NUMBER)s
+?cancel_requested_at|       AND j.{cancel_requested_at} IS NULL
+?hold_reason|       AND j.{hold_reason} = ''
+?deadline_at|       AND (j.{deadline_at} IS NULL OR j.{deadline_at} > t.now)
+     ORDER BY
+?priority|              j.{priority} DESC,
+?ready_at|              j.{ready_at},
+?next_attempt_at,!ready_at|              j.{next_attempt_at},
+              j.{id}
+     LIMIT %(scan)s) AS head_NUMBER
+"""
+
+PICK_HEAD = """
+  SELECT j.{id} AS id
+    FROM head JOIN {table} AS j ON j.{id} = head.id CROSS JOIN t
+   WHERE j.{status} IN {in:claimable}
+?ready_at|     AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
+?next_attempt_at,!ready_at|     AND (j.{next_attempt_at} IS NULL OR j.{next_attempt_at} <= t.now)
+?cancel_requested_at|     AND j.{cancel_requested_at} IS NULL
+?hold_reason|     AND j.{hold_reason} = ''
+   ORDER BY head.priority DESC, head.due, head.id
+   LIMIT %(limit)s {skip_locked}
+"""
+
+# The row is locked by the statement before this one; ?-lines keep what the table can say.
+PICK_ID = """
+  SELECT j.{id} AS id FROM {table} AS j WHERE j.{id} = %(id)s
+"""
+
+FREE = """
+   AND j.{status} IN {in:claimable}
+?ready_at|   AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
+?next_attempt_at,!ready_at|   AND (j.{next_attempt_at} IS NULL OR j.{next_attempt_at} <= t.now)
+"""
+
+# A direct takeover: expired, and *Endings* would give `pending` (the other endings were performed before).
+EXPIRED = """
+   AND j.{status} = {:running}
+   AND (j.{lease_expires_at} <= t.now
+?scheduler_epoch|        OR j.{scheduler_epoch} < (SELECT s.epoch FROM jobs_scheduler s WHERE s.id = 1)
+       )
+?max_attempts|   AND j.{attempt_count} - j.{attempts_excused} - CASE WHEN j.{lease_expires_at} > t.now THEN 1 ELSE 0 END
+?max_attempts|       < j.{max_attempts}
+"""
+
+CLAIM = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now),
+HEADSpick AS MATERIALIZED (PICK)
+UPDATE {table} AS j
+   SET {status} = {:running}
+?ready_at|     , {ready_at} = NULL
+?wait_reason|     , {wait_reason} = ''
+     , {generation} = j.{generation} + 1
+?attempt_count,claim_generation|     , {attempt_count} = j.{attempt_count} + 1
+?attempts_excused|     , {attempts_excused} = j.{attempts_excused} + CASE WHEN j.{lease_expires_at} > t.now THEN 1 ELSE 0 END
+?attempt_id|     , {attempt_id} = {attempt_uuid}
+?worker_id|     , {worker_id} = %(worker)s
+?scheduler_epoch|     , {scheduler_epoch} = %(epoch)s
+?state_version|     , {state_version} = j.{state_version} + 1
+?heartbeat_at|     , {heartbeat_at} = t.now
+?started_at|     , {started_at} = t.now
+?lease_seconds,deadline_at|     , {lease_expires_at} = {least}({plus:t.now+{least}(j.{lease_seconds}, %(ttl)s)}, COALESCE(j.{deadline_at}, {far}))
+?!lease_seconds,deadline_at|     , {lease_expires_at} = {least}({plus:t.now+%(ttl)s}, COALESCE(j.{deadline_at}, {far}))
+?lease_seconds,!deadline_at|     , {lease_expires_at} = {plus:t.now+{least}(j.{lease_seconds}, %(ttl)s)}
+?!lease_seconds,!deadline_at|     , {lease_expires_at} = {plus:t.now+%(ttl)s}
+  FROM t
+ WHERE j.{id} IN (SELECT id FROM pick LIMIT %(limit)s)
+   AND EXISTS (SELECT 1 FROM jobs_scheduler s
+                WHERE s.id = 1 AND s.epoch = %(epoch)s AND s.claims_open
+                  AND (s.clock_high_water IS NULL OR s.clock_high_water <= {plus:t.now+1}))
+   AND NOT EXISTS (SELECT 1 FROM jobs_worker w WHERE w.id = %(worker)s AND w.fenced_at IS NOT NULL)
+?queue|   AND NOT EXISTS (SELECT 1 FROM jobs_queue q WHERE q.name = j.{queue} AND q.paused_at IS NOT NULL
+?queue|                      AND (q.paused_until IS NULL OR q.paused_until > t.now))
+?cancel_requested_at|   AND j.{cancel_requested_at} IS NULL
+?hold_reason|   AND j.{hold_reason} = ''
+?deadline_at|   AND (j.{deadline_at} IS NULL OR j.{deadline_at} > t.now)
+WHERE_FREE
+RETURNING {j}{id}
+        , {j}{generation}
+        , {j}{lease_expires_at}
+RETURNED
+"""
+
+# Between a claim's T and a claim by id nothing moves: the lock is held and the instant is one.
+RETURNED = [
+    "attempt_id",
+    "cancel_generation",
+    "revision",
+    "input_digest",
+    "input",
+    "kind",
+    "queue",
+    "label",
+    "priority",
+    "deadline_at",
+    "attempt_count",
+    "attempts_excused",
+    "max_attempts",
+    "lease_seconds",
+    "created_at",
+    "started_at",
+    "next_attempt_at",
+]
+
+
+@cache
+def claim_text(kinds: int, *, takeover: bool = False) -> str:
+    """Return the claim for `kinds` kinds known to the worker; 0 is a claim by id, of an expired row for `takeover`."""
+    if kinds:
+        branches = "  UNION ALL\n".join(
+            HEAD.strip("\n").replace("NUMBER", str(n)) + "\n" for n in range(kinds)
+        )
+        heads, pick = f"head AS MATERIALIZED (\n{branches}),\n", PICK_HEAD
+    else:
+        heads, pick = "", PICK_ID
+    returned = "\n".join(f"?{name}|        , {{j}}{{{name}}}" for name in RETURNED)
+    return (
+        CLAIM.replace("HEADS", heads)
+        .replace("PICK", pick)
+        .replace("WHERE_FREE", (EXPIRED if takeover else FREE).strip("\n"))
+        .replace("RETURNED", returned)
+    )
+
+
+class Claimed(NamedTuple):
+    """One row that a claim took, as the statement returned it; a field that the table does not map is None."""
+
+    id: Any
+    generation: int
+    lease_expires_at: datetime | None
+    attempt_id: Any = None
+    cancel_generation: int | None = None
+    revision: int | None = None
+    input_digest: str | None = None
+    input: str | None = None
+    kind: str | None = None
+    queue: str | None = None
+    label: str | None = None
+    priority: int | None = None
+    deadline_at: datetime | None = None
+    attempt_count: int | None = None
+    attempts_excused: int | None = None
+    max_attempts: int | None = None
+    lease_seconds: int | None = None
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    next_attempt_at: datetime | None = None
+
+
+def claim_queue(
+    session: Session, *, queue: str, kinds: Sequence[str], worker: str, epoch: int, limit: int, ttl: int
+) -> list[Claimed]:
+    """Take up to `limit` ready jobs of one queue for `worker`; `ttl` is the longest lease wanted, in seconds.
+
+    An empty list means "nothing for me now". Never takes more than `limit`, whatever the plan.
+    """
+    named = kinds if session.vocabulary.has("kind") else [""]
+    params = {f"kind_{number}": kind for number, kind in enumerate(named)}
+    rows = session.run(
+        claim_text(len(named)),
+        queue=queue,
+        worker=worker,
+        epoch=epoch,
+        limit=limit,
+        scan=max(4 * limit, 256),
+        ttl=ttl,
+        prefix=attempt_prefix(),
+        **params,
+    )
+    claimed = [_claimed(session, row) for row in rows]
+    claimed.sort(
+        key=lambda c: (-(c.priority or 0), c.next_attempt_at or datetime.min.replace(tzinfo=UTC), str(c.id))
+    )
+    return claimed
+
+
+def claim_id(
+    session: Session, job_id: Any, *, worker: str, epoch: int, ttl: int, takeover: bool = False
+) -> list[Claimed]:
+    """Take one locked job: a due one, or with `takeover` an expired one whose ending would be `pending`."""
+    rows = session.run(
+        claim_text(0, takeover=takeover),
+        id=job_id,
+        worker=worker,
+        epoch=epoch,
+        limit=1,
+        ttl=ttl,
+        prefix=attempt_prefix(),
+    )
+    return [_claimed(session, row) for row in rows]
+
+
+def _claimed(session: Session, row: Sequence[Any]) -> Claimed:
+    names = ["id", "generation", "lease_expires_at", *(n for n in RETURNED if session.vocabulary.has(n))]
+    values = dict(zip(names, row, strict=True))
+    for name in ("lease_expires_at", "deadline_at", "created_at", "started_at", "next_attempt_at"):
+        if name in values:
+            values[name] = session.moment(values[name])
+    values["id"] = session.key(values["id"])
+    if "attempt_id" in values:
+        values["attempt_id"] = session.key(values["attempt_id"])
+    return Claimed(**values)
+
+
+# A row is in the claim index only while it is due: delays, back-offs and polls are promoted when their time
+# comes, by one guarded statement for a page, so that nothing is lost or doubled if the process dies here.
+PROMOTE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now),
+pick AS MATERIALIZED (
+  SELECT j.{id} AS id FROM {table} AS j CROSS JOIN t
+   WHERE j.{ready_at} IS NULL AND j.{status} IN {in:claimable} AND j.{hold_reason} = ''
+     AND j.{next_attempt_at} <= t.now
+   ORDER BY j.{next_attempt_at}
+   LIMIT %(limit)s {skip_locked})
+UPDATE {table} AS j
+   SET {ready_at} = j.{next_attempt_at}
+  FROM t
+ WHERE j.{id} IN (SELECT id FROM pick LIMIT %(limit)s)
+   AND j.{ready_at} IS NULL AND j.{status} IN {in:claimable} AND j.{hold_reason} = ''
+   AND j.{next_attempt_at} <= t.now
+RETURNING {j}{queue}
+"""
+
+
+def promote(session: Session, *, limit: int) -> list[str]:
+    """Make up to `limit` jobs claimable whose time has come; returns the queues they are in."""
+    if not session.vocabulary.has("ready_at"):
+        return []
+    return [row[0] for row in session.run(PROMOTE, limit=limit)]
+
+
+PROMOTE_ID = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE {table} AS j
+   SET {ready_at} = j.{next_attempt_at}
+  FROM t
+ WHERE j.{id} = %(id)s
+   AND j.{ready_at} IS NULL AND j.{status} IN {in:claimable} AND j.{hold_reason} = ''
+   AND j.{next_attempt_at} <= t.now
+"""
+
+
+def promote_id(session: Session, job_id: Any) -> None:
+    """Make one locked job claimable if its time has come."""
+    if session.vocabulary.has("ready_at"):
+        session.run(PROMOTE_ID, id=job_id)

@@ -1,0 +1,253 @@
+"""What differs between the two databases: six fragments, and how a statement's text is rendered.
+
+A statement is a template, read line by line. `?a,b|` in front of a line keeps it only for a
+vocabulary that maps both fields. In braces: a standard field (its column), `:status` (its written
+word), a fragment from here, or `rows:shape` (a row list, sent as one JSON parameter).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from jobs.status import CLAIMABLE, TERMINAL, JobStatus
+from jobs.vocabulary import JobColumnVocabulary
+
+_PLACE = re.compile(r"\{([^{}]+)\}")
+
+# shape -> column -> type. `seconds` is a delay that the statement adds to T.
+SHAPES: dict[str, dict[str, str]] = {
+    "ids": {"id": "id"},
+    "attempts": {
+        "id": "id",
+        "attempt_id": "uuid",
+        "generation": "bigint",
+        "revision": "int",
+        "epoch": "bigint",
+        "started_at": "time",
+    },
+    "leases": {
+        "id": "id",
+        "attempt_id": "uuid",
+        "generation": "bigint",
+        "worker_id": "text",
+        "epoch": "bigint",
+        "cancel_generation": "bigint",
+        "revision": "int",
+        "input_digest": "text",
+        "ttl": "seconds",
+        "result": "text",
+        "result_digest": "text",
+    },
+    "endings": {
+        "id": "id",
+        "attempt_id": "uuid",
+        "generation": "bigint",
+        "worker_id": "text",
+        "epoch": "bigint",
+        "state_version": "bigint",
+        "wish": "text",
+        "retry": "int",
+        "excused": "int",
+        "bump": "int",
+        "forced": "int",
+        "delay": "seconds",
+        "at_once": "int",
+        "wait_reason": "text",
+        "wait_total": "seconds",
+        "error_code": "text",
+        "error_message": "text",
+        "spent_code": "text",
+        "actor": "text",
+        "reason": "text",
+    },
+    "closings": {
+        "attempt_id": "uuid",
+        "status": "text",
+        "result": "text",
+        "result_digest": "text",
+        "error_code": "text",
+        "error_message": "text",
+        "traceback": "text",
+        "log": "text",
+    },
+    "notes": {
+        "attempt_id": "uuid",
+        "beats": "int",
+        "progress_done": "bigint",
+        "progress_total": "bigint",
+        "progress_note": "text",
+        "log": "text",
+    },
+    "minutes": {
+        "minute": "time",
+        "queue": "text",
+        "kind": "text",
+        "measure": "text",
+        "bucket": "bigint",
+        "count": "bigint",
+        "total": "float",
+    },
+    "jobs": {
+        "id": "id",
+        "kind": "text",
+        "queue": "text",
+        "label": "text",
+        "priority": "int",
+        "input": "text",
+        "input_digest": "text",
+        "unique_key": "text",
+        "unique_scope": "text",
+        "concurrency_key": "text",
+        "parent_id": "id",
+        "enqueued_by": "text",
+        "delay": "seconds",
+        "due_at": "time",
+        "deadline": "seconds",
+        "deadline_at": "time",
+        "lease_seconds": "int",
+        "max_attempts": "int",
+    },
+}
+
+_TYPES = {"seconds": "float8", "time": "timestamptz", "float": "float8", "int": "int", "bigint": "bigint"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The fragments of one database, by name."""
+
+    vendor: str
+    fragments: Mapping[str, str]
+
+    def rows(self, shape: str, id_type: str) -> str:
+        """Return a row source `r` for the JSON parameter named like the shape."""
+        columns = SHAPES[shape]
+        if self.vendor == "postgresql":
+            types = ", ".join(
+                f"{name} {id_type if kind == 'id' else _TYPES.get(kind, kind)}"
+                for name, kind in columns.items()
+            )
+            return f"jsonb_to_recordset(%({shape})s::jsonb) AS r({types})"
+        picks = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in columns)
+        return f"(SELECT {picks} FROM json_each(%({shape})s)) AS r"
+
+
+_SQLITE_PLUS = (
+    "strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr({0}, 1, 19), ({1}) || ' seconds') || substr({0}, 20)"
+)
+
+POSTGRESQL = Dialect(
+    "postgresql",
+    {
+        # A given instant wins: only drills and tests send one (contract §2).
+        "clock": "COALESCE(%(now)s::timestamptz, clock_timestamp())",
+        "lock": "FOR NO KEY UPDATE",
+        "share": "FOR SHARE",
+        "skip_locked": "FOR NO KEY UPDATE OF j SKIP LOCKED",
+        "skip_locked_rows": "FOR NO KEY UPDATE SKIP LOCKED",
+        "attempt_uuid": "(%(prefix)s || substr(gen_random_uuid()::text, 15))::uuid",
+        "least": "LEAST",
+        "greatest": "GREATEST",
+        "j": "j.",
+        "xid": "pg_current_xact_id()::text::bigint",
+        "no_time": "NULL::timestamptz",
+        "false": "false",
+        "far": "'infinity'::timestamptz",
+    },
+)
+
+SQLITE = Dialect(
+    "sqlite",
+    {
+        # Read by the session after BEGIN IMMEDIATE, so that it is later than the lock.
+        "clock": "%(now)s",
+        "lock": "",
+        "share": "",
+        "skip_locked": "",
+        "skip_locked_rows": "",
+        "attempt_uuid": "%(prefix)s || '4' || substr(lower(hex(randomblob(10))), 2)",
+        "least": "MIN",
+        "greatest": "MAX",
+        "j": "",
+        "xid": "0",
+        "no_time": "NULL",
+        "false": "0",
+        "far": "'9999-12-31 23:59:59'",
+    },
+)
+
+DIALECTS = {dialect.vendor: dialect for dialect in (POSTGRESQL, SQLITE)}
+
+
+@cache
+def render(text: str, vocabulary_key: int, vendor: str) -> str:
+    """Return the SQL of a template for one vocabulary and database; cached for the process's life."""
+    vocabulary = _vocabularies[vocabulary_key]
+    dialect = DIALECTS[vendor]
+    lines = []
+    for line in text.strip("\n").splitlines():
+        condition, bar, rest = line.partition("|") if line.startswith("?") else ("", "", line)
+        if bar and not all(
+            vocabulary.has(name) if not name.startswith("!") else not vocabulary.has(name[1:])
+            for name in condition[1:].split(",")
+        ):
+            continue
+        while _PLACE.search(rest):  # innermost first, so that a fragment may hold a column
+            rest = _PLACE.sub(lambda found: _place(found[1], vocabulary, dialect), rest)
+        lines.append(rest)
+    return "\n".join(lines)
+
+
+_vocabularies: dict[int, JobColumnVocabulary] = {}
+
+
+def sql(text: str, vocabulary: JobColumnVocabulary, vendor: str) -> str:
+    """Return `render`'s text; a vocabulary is told by identity, because a mapping cannot be hashed."""
+    key = id(vocabulary)
+    _vocabularies.setdefault(key, vocabulary)
+    return render(text, key, vendor)
+
+
+def _words(vocabulary: JobColumnVocabulary, statuses: frozenset[JobStatus]) -> str:
+    words = sorted(word for status in statuses for word in vocabulary.read_words(status))
+    return "(" + ", ".join(f"'{word}'" for word in words) + ")"
+
+
+def _place(name: str, vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
+    if name == "table":
+        return vocabulary.table
+    if name == "generation":
+        return vocabulary.generation_column
+    if name in vocabulary.columns:
+        return vocabulary.columns[name]
+    if name in dialect.fragments:
+        return dialect.fragments[name]
+    head, _, rest = name.partition(":")
+    match head:
+        case "":
+            return f"'{vocabulary.word(JobStatus(rest))}'"
+        case "rows":
+            return dialect.rows(rest, vocabulary.id_type)
+        case "after":
+            # A delay column of a row list. SQLite cannot add fractions of a second to text exactly, so
+            # there the session has added T already.
+            return rest if dialect.vendor == "sqlite" else f"t.now + {rest} * interval '1 second'"
+        case "plus":
+            start, _, seconds = rest.partition("+")
+            if dialect.vendor == "sqlite":
+                return _SQLITE_PLUS.format(start, seconds)
+            return f"{start} + ({seconds}) * interval '1 second'"
+        case "in":
+            wanted = {"claimable": CLAIMABLE, "terminal": TERMINAL}.get(rest) or frozenset(
+                JobStatus(word) for word in rest.split("/")
+            )
+            return _words(vocabulary, wanted)
+        case "word":
+            if not vocabulary.words:
+                return rest
+            cases = " ".join(f"WHEN '{s.value}' THEN '{vocabulary.word(s)}'" for s in vocabulary.words)
+            return f"CASE {rest} {cases} ELSE {rest} END"
+    raise KeyError(f"{name!r} is no column, word or fragment")

@@ -1,0 +1,110 @@
+"""The scheduler row: raising the epoch, opening and closing claims, the clock's high-water mark (contract §5, §12)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jobs.ledger.session import Session
+
+READ = """
+SELECT epoch, claims_open, timeline, clock_high_water, changed_by, reason FROM jobs_scheduler WHERE id = 1
+"""
+
+# Under LOCK TABLE … EXCLUSIVE: every fenced transaction under way has ended, none begins before this commits.
+RAISE = """
+WITH t AS (SELECT {clock} AS now)
+UPDATE jobs_scheduler
+   SET epoch = {greatest}(epoch, %(floor)s) + 1, claims_open = COALESCE(%(claims_open)s, claims_open),
+       changed_at = (SELECT now FROM t), changed_by = %(actor)s, reason = %(reason)s
+ WHERE id = 1 AND epoch = %(expected)s
+RETURNING epoch
+"""
+
+SET_CLAIMS = """
+WITH t AS (SELECT {clock} AS now)
+UPDATE jobs_scheduler
+   SET claims_open = %(claims_open)s, changed_at = (SELECT now FROM t), changed_by = %(actor)s, reason = %(reason)s,
+       clock_high_water = CASE WHEN %(forget_clock)s THEN NULL ELSE clock_high_water END
+ WHERE id = 1 AND claims_open <> %(claims_open)s
+"""
+
+# The mark never falls. A clock that went back more than a second closes claims; renewals and commits go on,
+# because leases only look longer.
+MARK = """
+WITH t AS (SELECT {clock} AS now)
+UPDATE jobs_scheduler
+   SET clock_high_water = CASE WHEN clock_high_water IS NULL OR clock_high_water < (SELECT now FROM t)
+                               THEN (SELECT now FROM t) ELSE clock_high_water END
+ WHERE id = 1
+RETURNING clock_high_water > (SELECT {plus:now+1} FROM t)
+"""
+
+PAUSE = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_queue (name, paused_at, paused_until, paused_by, pause_reason)
+SELECT %(name)s, t.now, %(until)s, %(actor)s, %(reason)s FROM t WHERE true
+ON CONFLICT (name) DO UPDATE SET paused_at = COALESCE(jobs_queue.paused_at, excluded.paused_at),
+    paused_until = excluded.paused_until, paused_by = excluded.paused_by, pause_reason = excluded.pause_reason
+"""
+
+RESUME = """
+UPDATE jobs_queue SET paused_at = NULL, paused_until = NULL, paused_by = %(actor)s, pause_reason = %(reason)s
+ WHERE name = %(name)s AND paused_at IS NOT NULL
+"""
+
+
+class SchedulerState(NamedTuple):
+    """The scheduler row as read."""
+
+    epoch: int
+    claims_open: bool
+    timeline: str
+    clock_high_water: Any
+    changed_by: str
+    reason: str
+
+
+def read(session: Session) -> SchedulerState:
+    """Return the scheduler row."""
+    row = list(session.run(READ)[0])
+    row[1] = bool(row[1])
+    row[3] = session.moment(row[3])
+    return SchedulerState(*row)
+
+
+def raise_epoch(
+    session: Session, *, expected: int, floor: int, claims_open: bool | None, actor: str, reason: str
+) -> int | None:
+    """Raise the epoch above both `expected` and `floor`; None when the epoch is not `expected` any more."""
+    text = RAISE
+    if session.locks_rows:
+        text = text.replace("%(claims_open)s", "%(claims_open)s::boolean")
+    rows = session.run(
+        text, expected=expected, floor=floor, claims_open=claims_open, actor=actor, reason=reason
+    )
+    return int(rows[0][0]) if rows else None
+
+
+def set_claims(session: Session, *, claims_open: bool, actor: str, reason: str) -> bool:
+    """Open or close claims; False when they are so already. Opening forgets a clock mark that lies ahead."""
+    return bool(
+        session.count(
+            SET_CLAIMS, claims_open=claims_open, forget_clock=claims_open, actor=actor, reason=reason
+        )
+    )
+
+
+def mark_clock(session: Session) -> bool:
+    """Move the high-water mark on; True when the clock has gone back by more than a second."""
+    return bool(session.run(MARK)[0][0])
+
+
+def pause(session: Session, name: str, *, until: Any, actor: str, reason: str) -> None:
+    """Close one queue to claims."""
+    text = PAUSE.replace("%(until)s", "%(until)s::timestamptz") if session.locks_rows else PAUSE
+    session.run(text, name=name, until=until, actor=actor, reason=reason)
+
+
+def resume(session: Session, name: str, *, actor: str, reason: str) -> bool:
+    """Open one queue again; False when it was open."""
+    return bool(session.count(RESUME, name=name, actor=actor, reason=reason))

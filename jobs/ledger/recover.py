@@ -1,0 +1,76 @@
+"""Finding what somebody has to take back: expired leases and passed deadlines (contract §8)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jobs.ledger.session import Session
+
+# *Expired*, the one expression (contract §2): a raise of the epoch writes no job row.
+PICK_EXPIRED = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT j.{id}
+     , j.{generation}
+     , CASE WHEN j.{lease_expires_at} > t.now THEN 1 ELSE 0 END
+?attempt_id|     , j.{attempt_id}
+?!attempt_id|     , NULL
+  FROM {table} AS j CROSS JOIN t
+ WHERE j.{status} = {:running}
+   AND (j.{lease_expires_at} <= t.now
+?scheduler_epoch|        OR j.{scheduler_epoch} < (SELECT s.epoch FROM jobs_scheduler s WHERE s.id = 1)
+       )
+?hold_reason|   AND j.{hold_reason} <> 'quarantine'
+ONLY
+ ORDER BY j.{id}
+ LIMIT %(limit)s {skip_locked}
+"""
+
+PICK_PAST_DEADLINE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT j.{id}, j.{generation}, 0
+?attempt_id|     , j.{attempt_id}
+?!attempt_id|     , NULL
+  FROM {table} AS j CROSS JOIN t
+ WHERE j.{deadline_at} IS NOT NULL AND j.{status} IN {in:pending/blocked/waiting} AND j.{deadline_at} <= t.now
+ ORDER BY j.{deadline_at}
+ LIMIT %(limit)s {skip_locked}
+"""
+
+COUNT_RUNNING = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT COUNT(*), COALESCE(SUM(CASE WHEN j.{lease_expires_at} <= t.now THEN 1 ELSE 0 END), 0)
+  FROM {table} AS j CROSS JOIN t
+ WHERE j.{status} = {:running}
+"""
+
+
+class Lapsed(NamedTuple):
+    """An expired running row, or an idle one past its deadline, locked."""
+
+    id: Any
+    generation: int
+    by_raise: bool
+    attempt_id: Any
+
+
+def pick_expired(session: Session, *, limit: int, only: Any = None) -> list[Lapsed]:
+    """Lock a page of expired rows that nobody else works on; `only` asks for one job."""
+    text = PICK_EXPIRED.replace("ONLY", "   AND j.{id} = %(only)s" if only is not None else "")
+    return _lapsed(session, session.run(text, limit=limit, only=only))
+
+
+def pick_past_deadline(session: Session, *, limit: int) -> list[Lapsed]:
+    """Lock a page of idle rows whose deadline has passed."""
+    if not session.vocabulary.has("deadline_at"):
+        return []
+    return _lapsed(session, session.run(PICK_PAST_DEADLINE, limit=limit))
+
+
+def count_running(session: Session) -> tuple[int, int]:
+    """Return how many leases are held, and how many of them have run out by the clock."""
+    row = session.run(COUNT_RUNNING)[0]
+    return int(row[0]), int(row[1])
+
+
+def _lapsed(session: Session, rows: list[Any]) -> list[Lapsed]:
+    return [Lapsed(session.key(r[0]), r[1], bool(r[2]), session.key(r[3])) for r in rows]

@@ -1,0 +1,203 @@
+"""A ledger transaction: opened so that the scheduler stands still and the plans are pinned (contract §12).
+
+Lock order everywhere: scheduler, parent job, jobs by id, slot. T is judged after the row locks: on
+PostgreSQL by the statement itself (`clock_timestamp()` in a statement that starts after the lock), on
+SQLite by one reading after BEGIN IMMEDIATE.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from django.db import OperationalError, connections, transaction
+
+from jobs import measures
+from jobs.ledger.dialect import SHAPES, sql
+from jobs.vocabulary import JobColumnVocabulary
+
+log = logging.getLogger("interlock.ledger")
+Result = TypeVar("Result")
+
+# The queue churns faster than ANALYZE runs. Four plan flips of 2 to 45 times were measured, so index order
+# and nested loops are pinned, for this transaction only. The time-outs end a session that was paused while
+# it held the lock that a raise of the epoch waits for.
+OPEN_FENCED = (
+    "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; "
+    "SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; SET LOCAL lock_timeout = '5s'; "
+    "SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; "
+    "LOCK TABLE jobs_scheduler IN ROW SHARE MODE"
+)
+READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; "
+OPEN_EXCLUSIVE = "SET LOCAL lock_timeout = '2s'; LOCK TABLE jobs_scheduler IN EXCLUSIVE MODE"
+
+RETRIES = 5
+_AGAIN = {"40001", "40P01"}  # serialisation failure, deadlock: the whole transaction may be tried again
+
+
+class Session:
+    """One open ledger transaction on one connection, for one vocabulary."""
+
+    def __init__(self, using: str, vocabulary: JobColumnVocabulary, now: datetime | None) -> None:
+        self.using = using
+        self.connection = connections[using]
+        self.vendor = self.connection.vendor
+        self.vocabulary = vocabulary
+        self._given = now
+        self._instant: datetime | None = now
+        self.refused: list[dict[str, Any]] = []
+        """Refusals found in this transaction, to be kept in one of their own afterwards."""
+
+    @property
+    def locks_rows(self) -> bool:
+        """Whether this database has row locks; SQLite's write lock covers the whole file instead."""
+        return self.vendor == "postgresql"
+
+    @property
+    def instant(self) -> datetime:
+        """T on SQLite, read once after BEGIN IMMEDIATE."""
+        if self._instant is None:
+            self._instant = datetime.now(UTC)
+        return self._instant
+
+    def run(
+        self, text: str, rows: dict[str, Sequence[dict[str, Any]]] | None = None, **params: Any
+    ) -> list[Any]:
+        """Execute a template and return its rows. `rows` maps a shape to its row list."""
+        values: dict[str, Any] = {name: self.value(value) for name, value in params.items()}
+        if self.vendor == "sqlite":
+            values["now"] = self.stamp(self.instant)
+        else:
+            values["now"] = self._given
+        for shape, entries in (rows or {}).items():
+            values[shape] = self._encode(shape, entries)
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql(text, self.vocabulary, self.vendor), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def count(self, text: str, rows: dict[str, Sequence[dict[str, Any]]] | None = None, **params: Any) -> int:
+        """Execute a template that returns nothing and answer how many rows it wrote."""
+        values: dict[str, Any] = {name: self.value(value) for name, value in params.items()}
+        values["now"] = self.stamp(self.instant) if self.vendor == "sqlite" else self._given
+        for shape, entries in (rows or {}).items():
+            values[shape] = self._encode(shape, entries)
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql(text, self.vocabulary, self.vendor), values)
+            return int(cursor.rowcount)
+
+    def lock(self, ids: Sequence[Any]) -> None:
+        """Hold the job rows `ids`, in id order, before any of them is judged."""
+        if self.locks_rows and ids:
+            self.run(LOCK_ROWS, {"ids": [{"id": self.key(i)} for i in ids]})
+
+    def _encode(self, shape: str, entries: Sequence[dict[str, Any]]) -> str:
+        if self.vendor == "sqlite":
+            delays = [name for name, kind in SHAPES[shape].items() if kind == "seconds"]
+            times = [name for name, kind in SHAPES[shape].items() if kind == "time"]
+            if delays or times:
+                entries = [
+                    entry
+                    | {name: self._later(entry[name]) for name in delays if entry.get(name) is not None}
+                    | {name: self.stamp(entry[name]) for name in times if entry.get(name) is not None}
+                    for entry in entries
+                ]
+        return json.dumps(entries, default=_plain, ensure_ascii=False)
+
+    def _later(self, seconds: float) -> str:
+        return self.stamp(self.instant + timedelta(seconds=seconds))
+
+    def stamp(self, moment: Any) -> str:
+        """Return an instant as Django stores it here; one form everywhere, so that text order is time order."""
+        if not isinstance(moment, datetime):
+            return str(moment)
+        if self.vendor == "sqlite":
+            return str(moment.astimezone(UTC).replace(tzinfo=None))
+        return moment.astimezone(UTC).isoformat()
+
+    def value(self, value: Any) -> Any:
+        """Adapt one parameter: times and ids enter raw SQL through here only."""
+        if self.vendor == "sqlite":
+            if isinstance(value, datetime):
+                return self.stamp(value)
+            if isinstance(value, uuid.UUID):
+                return value.hex
+        return value
+
+    @staticmethod
+    def key(value: Any) -> Any:
+        """Return an id as a row list carries it."""
+        return value.hex if isinstance(value, uuid.UUID) else value
+
+    @staticmethod
+    def moment(value: Any) -> datetime | None:
+        """Return a time column read by raw SQL as an aware datetime."""
+        if value is None or isinstance(value, datetime):
+            return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+
+LOCK_ROWS = """
+SELECT {id} FROM {table} WHERE {id} IN (SELECT r.id FROM {rows:ids}) ORDER BY {id} {lock}
+"""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, uuid.UUID):
+        return value.hex
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    raise TypeError(f"{type(value).__name__} does not belong into a row list")
+
+
+def transact(
+    work: Callable[[Session], Result],
+    *,
+    using: str,
+    vocabulary: JobColumnVocabulary,
+    now: datetime | None = None,
+    exclusive: bool = False,
+    durable: bool = True,
+    fenced: bool = True,
+) -> Result:
+    """Run `work` in one ledger transaction and return what it returns.
+
+    `durable` refuses to run inside a caller's transaction: a worker's verb must be final when it
+    returns. A person's verb joins the caller's, so that its audit row stands and falls with it.
+    `exclusive` is the raise: it waits for every fenced transaction under way. A serialisation failure
+    or deadlock is answered by running the whole transaction again, bounded and counted; inside a
+    caller's transaction it cannot be, and is raised.
+    """
+    connection = connections[using]
+    outermost = not connection.in_atomic_block
+    for attempt in range(RETRIES + 1):
+        try:
+            with transaction.atomic(using=using, durable=durable):
+                if connection.vendor == "postgresql" and (fenced or exclusive):
+                    opening = OPEN_EXCLUSIVE if exclusive else OPEN_FENCED
+                    with connection.cursor() as cursor:
+                        cursor.execute((READ_COMMITTED if outermost else "") + opening)
+                return work(Session(using, vocabulary, now))
+        except OperationalError as error:
+            if not outermost or attempt == RETRIES or not _may_run_again(error):
+                raise
+            measures.count("transaction_retry")
+            log.warning("transaction run again", extra={"cause": str(error).splitlines()[0]})
+            # Jitter, so that the two that met do not meet again.
+            time.sleep(random.uniform(0, 0.02) * (attempt + 1))
+    raise AssertionError("unreachable")
+
+
+def _may_run_again(error: OperationalError) -> bool:
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state in _AGAIN or "database is locked" in str(error)
+
+
+def attempt_prefix() -> str:
+    """Return the time prefix of new attempt ids: 48 bits of milliseconds, so that ids sort by age."""
+    return f"{time.time_ns() // 1_000_000:012x}"

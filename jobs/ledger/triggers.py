@@ -1,0 +1,91 @@
+"""Laying the triggers of jobs/guards.py, after every migrate and only where they differ."""
+
+from __future__ import annotations
+
+import hashlib
+
+from django.db import connections
+
+from jobs.guards import TRIGGERS, Trigger
+
+_SET_UP = """
+CREATE OR REPLACE FUNCTION jobs_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'check_violation'; END $$
+"""
+
+
+def lay(using: str) -> None:
+    """Make the database's triggers what jobs/guards.py says.
+
+    Needed after every migrate: on SQLite, Django rebuilds a table to add a constraint and drops its
+    triggers without a word. Each trigger's name carries a digest of its text, so that laying them
+    again costs one query.
+    """
+    connection = connections[using]
+    wanted = {_name(trigger): trigger for trigger in TRIGGERS}
+    with connection.cursor() as cursor:
+        present = _present(cursor, connection.vendor)
+        if present == set(wanted):
+            return
+        for name in present - set(wanted):
+            _drop(cursor, connection.vendor, name)
+        if connection.vendor == "postgresql":
+            cursor.execute(_SET_UP)
+        for name, trigger in wanted.items():
+            if name not in present:
+                for statement in _statements(name, trigger, connection.vendor):
+                    cursor.execute(statement)
+
+
+def lift(using: str) -> None:
+    """Drop every trigger; the test suite's flush is the only caller."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        for name in _present(cursor, connection.vendor):
+            _drop(cursor, connection.vendor, name)
+
+
+def _name(trigger: Trigger) -> str:
+    text = f"{trigger.table} {trigger.event} {trigger.when} {trigger.also} {trigger.message}"
+    return f"guard_{trigger.name}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _present(cursor: object, vendor: str) -> set[str]:
+    query = (
+        "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'guard!_%' ESCAPE '!'"
+        if vendor == "sqlite"
+        else "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgname LIKE 'guard!_%' ESCAPE '!'"
+    )
+    cursor.execute(query)  # type: ignore[attr-defined]
+    return {row[0] for row in cursor.fetchall()}  # type: ignore[attr-defined]
+
+
+def _drop(cursor: object, vendor: str, name: str) -> None:
+    if vendor == "sqlite":
+        cursor.execute(f'DROP TRIGGER IF EXISTS "{name}"')  # type: ignore[attr-defined]
+        return
+    cursor.execute("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = %s", [name])  # type: ignore[attr-defined]
+    for (table,) in cursor.fetchall():  # type: ignore[attr-defined]
+        cursor.execute(f'DROP TRIGGER IF EXISTS "{name}" ON {table}')  # type: ignore[attr-defined]
+
+
+def _statements(name: str, trigger: Trigger, vendor: str) -> list[str]:
+    message = trigger.message.replace("'", "''")
+    if vendor == "sqlite":
+        when = f"({trigger.when})" + (f" AND ({trigger.also})" if trigger.also else "")
+        return [
+            f'CREATE TRIGGER "{name}" BEFORE {trigger.event} ON {trigger.table} FOR EACH ROW WHEN {when}'
+            f" BEGIN SELECT RAISE(ABORT, '{message}'); END"
+        ]
+    head = f'CREATE TRIGGER "{name}" BEFORE {trigger.event} ON {trigger.table} FOR EACH ROW WHEN ({trigger.when})'
+    if not trigger.also:
+        return [f"{head} EXECUTE FUNCTION jobs_refuse('{message}')"]
+    # PostgreSQL allows no sub-select in WHEN, so the second test has a function of its own.
+    function = f"{name}_also"
+    result = "OLD" if trigger.event == "DELETE" else "NEW"
+    return [
+        f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$"
+        f" BEGIN IF {trigger.also} THEN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'check_violation';"
+        f" END IF; RETURN {result}; END $$",
+        f"{head} EXECUTE FUNCTION {function}('{message}')",
+    ]

@@ -1,0 +1,116 @@
+"""Worker rows, minutes, changes and refusals: small writes beside the protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.ledger.session import Session
+
+REGISTER = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_worker (id, host, pid, boot_id, version, queues, kinds, concurrency, scheduler_epoch, started_at,
+                         beat_at, fenced_by, running, passes)
+SELECT %(id)s, %(host)s, %(pid)s, %(boot_id)s, %(version)s, QUEUES, KINDS, %(concurrency)s, %(epoch)s, t.now,
+       t.now, '', 0, EMPTY FROM t
+"""
+
+BEAT = """
+WITH t AS (SELECT {clock} AS now)
+UPDATE jobs_worker
+   SET beat_at = (SELECT now FROM t), running = %(running)s, scheduler_epoch = %(epoch)s, passes = PASSES,
+       stopping_at = CASE WHEN %(stopping)s THEN COALESCE(stopping_at, (SELECT now FROM t)) ELSE stopping_at END,
+       stopped_at = CASE WHEN %(stopped)s THEN COALESCE(stopped_at, (SELECT now FROM t)) ELSE stopped_at END
+ WHERE id = %(id)s
+RETURNING fenced_at
+"""
+
+# Old rows of stopped workers are only clutter; their jobs are found by their leases.
+PRUNE = """
+WITH t AS (SELECT {clock} AS now)
+DELETE FROM jobs_worker WHERE beat_at < (SELECT {plus:now+-86400} FROM t)
+"""
+
+ADD_MINUTES = """
+INSERT INTO jobs_minute (minute, queue, kind, measure, bucket, count, total)
+SELECT r.minute, r.queue, r.kind, r.measure, r.bucket, r.count, r.total FROM {rows:minutes} WHERE true
+ON CONFLICT (minute, measure, queue, kind, bucket)
+DO UPDATE SET count = jobs_minute.count + excluded.count, total = jobs_minute.total + excluded.total
+"""
+
+ADD_CHANGE = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_change (at, writer, verb, jobs, actor, reason)
+SELECT t.now, {xid}, %(verb)s, JOBS, %(actor)s, %(reason)s FROM t
+"""
+
+ADD_REFUSAL = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_fencerefusal (at, job_id, point, reason, worker_id, attempt_id, presented, found)
+SELECT t.now, %(job_id)s, %(point)s, %(reason)s, %(worker)s, %(attempt_id)s, PRESENTED, FOUND FROM t
+"""
+
+PRUNE_REFUSALS = """
+DELETE FROM jobs_fencerefusal
+ WHERE job_id = %(job_id)s
+   AND id < (SELECT MIN(id) FROM (SELECT id FROM jobs_fencerefusal WHERE job_id = %(job_id)s
+                                   ORDER BY id DESC LIMIT %(keep)s) AS kept)
+"""
+
+
+def _json(session: Session, text: str, **values: Any) -> tuple[str, dict[str, str]]:
+    """Place JSON values: PostgreSQL wants the cast said."""
+    params = {}
+    for marker, value in values.items():
+        name = f"json_{marker.lower()}"
+        text = text.replace(marker, f"%({name})s::jsonb" if session.locks_rows else f"%({name})s")
+        params[name] = json.dumps(value)
+    return text, params
+
+
+def register(session: Session, **values: Any) -> None:
+    """Write the row of a worker that has just started."""
+    text, params = _json(session, REGISTER, QUEUES=values.pop("queues"), KINDS=values.pop("kinds"), EMPTY={})
+    session.run(text, **values, **params)
+
+
+def beat(session: Session, *, passes: dict[str, str], **values: Any) -> Any:
+    """Move a worker's beat on; returns its `fenced_at`. Raises LookupError when the row was pruned."""
+    text, params = _json(session, BEAT, PASSES=passes)
+    rows = session.run(text, **values, **params)
+    if not rows:
+        raise LookupError(values["id"])
+    return rows[0][0]
+
+
+def prune(session: Session) -> int:
+    """Delete rows of workers not heard of for a day."""
+    return session.count(PRUNE)
+
+
+def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:
+    """Add counts to their minutes."""
+    if rows:
+        # One order for all writers, so that two flushes never wait for each other in a circle.
+        ordered = sorted(
+            rows, key=lambda r: (str(r["minute"]), r["measure"], r["queue"], r["kind"], r["bucket"])
+        )
+        session.run(ADD_MINUTES, {"minutes": ordered})
+
+
+def add_change(
+    session: Session, verb: str, jobs: list[list[str]], *, actor: str = "", reason: str = ""
+) -> None:
+    """Append one row to the feed for one statement's work."""
+    text, params = _json(session, ADD_CHANGE, JOBS=jobs)
+    session.run(text, verb=verb, actor=actor, reason=reason, **params)
+
+
+def add_refusal(
+    session: Session, *, presented: dict[str, Any], found: dict[str, Any], keep: int, **values: Any
+) -> None:
+    """Keep a refused write for people to read; only the newest `keep` per job are kept."""
+    text, params = _json(session, ADD_REFUSAL, PRESENTED=presented, FOUND=found)
+    session.run(text, **values, **params)
+    session.run(PRUNE_REFUSALS, job_id=values["job_id"], keep=keep)

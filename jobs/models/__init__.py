@@ -1,0 +1,25 @@
+"""Every table of the product, a file each."""
+
+from jobs.models.attempt import Attempt
+from jobs.models.change import Change
+from jobs.models.effect import EffectSlot
+from jobs.models.job import Job
+from jobs.models.minute import Minute
+from jobs.models.queue import Queue
+from jobs.models.refusal import FenceRefusal
+from jobs.models.scheduler import Scheduler
+from jobs.models.token import ApiToken
+from jobs.models.worker import Worker
+
+__all__ = [
+    "ApiToken",
+    "Attempt",
+    "Change",
+    "EffectSlot",
+    "FenceRefusal",
+    "Job",
+    "Minute",
+    "Queue",
+    "Scheduler",
+    "Worker",
+]

@@ -1,0 +1,76 @@
+"""Tokens of the API: 256 random bits, only their SHA-256 at rest, shown once."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import datetime
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+
+class ApiTokenManager(models.Manager["ApiToken"]):
+    """Issues and finds tokens."""
+
+    def issue(
+        self,
+        name: str,
+        *,
+        user: object,
+        scopes: list[str],
+        queues: list[str],
+        expires_at: datetime | None = None,
+    ) -> tuple[ApiToken, str]:
+        """Store a new token and return it with its secret, which is never readable again."""
+        secret = "ilk_" + secrets.token_urlsafe(32)
+        token = self.create(
+            name=name,
+            user=user,
+            prefix=secret[:12],
+            digest=digest_of(secret),
+            scopes=scopes,
+            queues=queues,
+            expires_at=expires_at,
+        )
+        return token, secret
+
+    def find(self, secret: str) -> ApiToken | None:
+        """Return the live token of `secret`; None when it is unknown, revoked or expired."""
+        now = timezone.now()
+        token = self.select_related("user").filter(digest=digest_of(secret), revoked_at=None).first()
+        if token is None or (token.expires_at and token.expires_at <= now) or not token.user.is_active:
+            return None
+        return token
+
+
+def digest_of(secret: str) -> str:
+    """Return what is stored of a secret. It has 256 random bits, so a slow hash would add nothing."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+class ApiToken(models.Model):
+    """A caller of the API: whose it is, what it may do (`scopes`) and where (`queues`, empty for all)."""
+
+    SCOPES = ("jobs:read", "jobs:enqueue", "jobs:cancel", "worker", "cases:act", "ops")
+
+    name = models.CharField(max_length=100)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="api_tokens")
+    prefix = models.CharField(max_length=12)
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    queues = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[ApiTokenManager] = ApiTokenManager()
+
+    class Meta:
+        verbose_name = "API token"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

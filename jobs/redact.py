@@ -1,0 +1,85 @@
+"""Redaction: what a person may read of a payload, an error or a log line.
+
+A rule on data, not on one page: every text that leaves the handler for a place where people look
+goes through here first (contract §7, house rule "secrets redacted").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+MASK = "•••"
+_SECRET_KEY = re.compile(
+    r"(?i)(pass(word|wd|phrase)?|secret|token|api[_-]?key|authorization|cookie|credential|private[_-]?key|card|iban)"
+)
+_IN_TEXT = re.compile(
+    r"(?i)((?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|authorization|cookie|credential)"
+    r"[\"']?\s*[:=]\s*)([\"']?)(?:bearer\s+|basic\s+)?[^\s\"',;)}\]]+\2"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def mask(value: Any, paths: Iterable[str] = ()) -> Any:
+    """Return a copy of a JSON value with secrets masked.
+
+    A key that names a secret is masked wherever it stands; `paths` adds the kind's own, as dotted
+    names (`card.number`, `items.*.iban`).
+    """
+    return _mask(value, [tuple(path.split(".")) for path in paths])
+
+
+def _mask(value: Any, paths: list[tuple[str, ...]]) -> Any:
+    if () in paths:
+        return MASK
+    if isinstance(value, dict):
+        return {
+            key: MASK if _SECRET_KEY.search(key) else _mask(part, _below(paths, key))
+            for key, part in value.items()
+        }
+    if isinstance(value, list):
+        return [_mask(part, _below(paths, str(index))) for index, part in enumerate(value)]
+    return value
+
+
+def _below(paths: list[tuple[str, ...]], key: str) -> list[tuple[str, ...]]:
+    return [path[1:] for path in paths if path and path[0] in (key, "*")]
+
+
+def secrets_in(value: Any, paths: Iterable[str] = ()) -> set[str]:
+    """Return the texts that `mask` would hide in `value`, so that they can be struck from free text."""
+    found: set[str] = set()
+    _collect(value, [tuple(path.split(".")) for path in paths], False, found)
+    return {text for text in found if len(text) >= 4}
+
+
+def _collect(value: Any, paths: list[tuple[str, ...]], hidden: bool, found: set[str]) -> None:
+    hidden = hidden or () in paths
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _collect(part, _below(paths, key), hidden or bool(_SECRET_KEY.search(key)), found)
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            _collect(part, _below(paths, str(index)), hidden, found)
+    elif hidden and value is not None and not isinstance(value, bool):
+        found.add(str(value))
+
+
+def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:
+    """Return free text that is safe to store and show: no control characters, no secrets, at most `limit` bytes.
+
+    The end is kept rather than the start when it must be cut: the last lines of a traceback say what happened.
+    """
+    try:
+        plain = str(text)
+    except Exception:  # noqa: BLE001  (an exception whose __str__ raises must not hide the failure)
+        plain = f"<{type(text).__name__} that cannot be shown as text>"
+    plain = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", plain)
+    for secret in sorted(secrets, key=len, reverse=True):
+        plain = plain.replace(secret, MASK)
+    plain = _IN_TEXT.sub(rf"\1{MASK}", plain)
+    raw = plain.encode()
+    if len(raw) <= limit:
+        return plain
+    return "… " + raw[-max(0, limit - 4) :].decode(errors="ignore")

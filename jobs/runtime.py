@@ -1,0 +1,497 @@
+"""The durable job runtime: ledger × vocabulary × hooks (contract §10).
+
+Every verb is set-based; one job is a list of one. A verb that loses writes nothing and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS
+
+from jobs import measures
+from jobs.hooks import RuntimeHooks, attempt_status
+from jobs.ledger import claim as claims
+from jobs.ledger import epoch as scheduler
+from jobs.ledger import fence, recover, renew, settle
+from jobs.ledger import worker as worker_rows
+from jobs.ledger.claim import Claimed
+from jobs.ledger.session import Session, transact
+from jobs.ledger.settle import Ended
+from jobs.outcomes import Code, Ending, Lease, Outcome
+from jobs.status import JobStatus
+from jobs.vocabulary import JobColumnVocabulary
+
+REFUSALS_KEPT = 20
+"""Refused writes kept per job; older ones only repeat what these say."""
+KINDS_PER_CLAIM = 100
+"""More kinds than this are offered in turns: each is one branch of the claim's head."""
+
+
+class DurableJobRuntime:
+    """Claims, renews, ends and recovers the rows of one table.
+
+    `vocabulary` names the table's columns and words, `hooks` write beside it in the same transaction,
+    `using` is the database, `lease_seconds` the lease where the table has no column of its own.
+    """
+
+    def __init__(
+        self,
+        vocabulary: JobColumnVocabulary,
+        *,
+        hooks: RuntimeHooks | None = None,
+        using: str = DEFAULT_DB_ALIAS,
+        lease_seconds: int = 60,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.hooks = hooks or RuntimeHooks()
+        self.using = using
+        self.lease_seconds = lease_seconds
+
+    # -- claim ------------------------------------------------------------------------------------------
+
+    def current_epoch(self) -> int:
+        """Return the epoch that a worker must present from now on."""
+        return transact(
+            lambda s: scheduler.read(s).epoch,
+            using=self.using,
+            vocabulary=self.vocabulary,
+            durable=False,
+            fenced=False,
+        )
+
+    def claim(
+        self,
+        *,
+        worker_id: str,
+        queues: Sequence[str] = ("",),
+        kinds: Sequence[str] = ("",),
+        max_claims: int = 1,
+        ttl: int | None = None,
+        epoch: int | None = None,
+        now: datetime | None = None,
+    ) -> list[Lease]:
+        """Take up to `max_claims` due jobs for `worker_id`, trying `queues` in the order given.
+
+        `kinds` are the kinds this worker knows; `ttl` caps the lease, in seconds. An empty list means
+        "nothing for me now": nothing due, claims or queues closed, an old epoch, a fenced worker.
+        Never touches expired rows: the loop recovers first (contract §5).
+        """
+        epoch = self.current_epoch() if epoch is None else epoch
+        ttl = ttl or self.lease_seconds
+
+        def work(session: Session) -> list[Claimed]:
+            if now is not None:
+                claims.promote(session, limit=1000)
+            taken: list[Claimed] = []
+            for queue in queues:
+                if len(taken) < max_claims:
+                    taken += claims.claim_queue(
+                        session,
+                        queue=queue,
+                        kinds=kinds[:KINDS_PER_CLAIM],
+                        worker=worker_id,
+                        epoch=epoch,
+                        limit=max_claims - len(taken),
+                        ttl=ttl,
+                    )
+            if taken:
+                self.hooks.claimed(session, taken, worker_id=worker_id, epoch=epoch)
+            return taken
+
+        taken = self._transact(work, now)
+        self._checked("claim", len(taken), len(taken))
+        return [self._lease(c, worker_id, epoch, ttl) for c in taken]
+
+    def claim_job(
+        self,
+        job_id: Any,
+        *,
+        worker_id: str,
+        ttl: int | None = None,
+        epoch: int | None = None,
+        expected_state_version: int | None = None,
+        now: datetime | None = None,
+    ) -> Lease | None:
+        """Take one job by id: a due one, or an expired one whose ending would be `pending` (direct takeover).
+
+        Where *Endings* would give something else for an expired row, that ending is performed and None is
+        returned. None also means: not due, closed, held, cancelled, or not at `expected_state_version`.
+        """
+        epoch = self.current_epoch() if epoch is None else epoch
+        ttl = ttl or self.lease_seconds
+
+        def work(session: Session) -> list[Claimed]:
+            key = session.key(job_id)
+            session.lock([key])
+            if expected_state_version is not None and not self._at_version(
+                session, key, expected_state_version
+            ):
+                return []
+            expired = recover.pick_expired(session, limit=1, only=key)
+            if expired:
+                taken = claims.claim_id(
+                    session, job_id, worker=worker_id, epoch=epoch, ttl=ttl, takeover=True
+                )
+                if not taken:
+                    self._end_expired(session, expired, unless_pending=True)
+                    return []
+                self.hooks.lost(
+                    session, [e.attempt_id for e in expired], [key], error_code="LEASE_TIMEOUT_RECOVERED"
+                )
+            else:
+                claims.promote_id(session, job_id)
+                taken = claims.claim_id(session, job_id, worker=worker_id, epoch=epoch, ttl=ttl)
+            if taken:
+                self.hooks.claimed(session, taken, worker_id=worker_id, epoch=epoch)
+            return taken
+
+        taken = self._transact(work, now)
+        self._checked("claim", 1, len(taken))
+        return self._lease(taken[0], worker_id, epoch, ttl) if taken else None
+
+    # -- the holder's verbs -------------------------------------------------------------------------------
+
+    def renew(
+        self, leases: Sequence[Lease], *, ttl: int | None = None, now: datetime | None = None
+    ) -> list[Outcome]:
+        """Extend leases, all in one statement; outcomes in the order given.
+
+        RENEWED carries the new end. CANCELLED carries the new cancel number and extends nothing; renew again
+        with `lease.told_cancel(number)` on the way to a safe point. FENCED: the lease is lost, stop. BUSY:
+        somebody holds the row for the moment, ask again soon.
+        """
+
+        def work(session: Session) -> list[Outcome]:
+            tokens = [lease.token() | {"ttl": ttl or lease.ttl_seconds} for lease in leases]
+            free = renew.lock_free(session, [t["id"] for t in tokens])
+            renewed = renew.renew(session, [t for t in tokens if t["id"] in free])
+            outcomes = []
+            for token in tokens:
+                if token["id"] in renewed:
+                    outcomes.append(Outcome(Code.RENEWED, lease_expires_at=renewed[token["id"]]))
+                elif token["id"] not in free and fence.read_row(session, token["id"]) is not None:
+                    outcomes.append(Outcome(Code.BUSY))
+                else:
+                    outcomes.append(self._refuse(session, token, "renew"))
+            return outcomes
+
+        return self._judge("renew", leases, work, now)
+
+    def stage(self, lease: Lease, text: str, digest: str, *, now: datetime | None = None) -> Outcome:
+        """Keep `text` (canonical JSON) as the attempt's result without making it the job's."""
+
+        def work(session: Session) -> list[Outcome]:
+            token = lease.token()
+            session.lock([token["id"]])
+            if not settle.may_stage(session, [token]):
+                return [self._refuse(session, token, "stage")]
+            settle.stage_attempts(
+                session, [{"attempt_id": lease.attempt_id, "result": text, "result_digest": digest}]
+            )
+            return [Outcome(Code.STAGED, result_digest=digest)]
+
+        return self._judge("stage", [lease], work, now)[0]
+
+    def commit(
+        self,
+        results: Sequence[tuple[Lease, str | None, str]],
+        *,
+        logs: dict[Any, str] | None = None,
+        now: datetime | None = None,
+    ) -> list[Outcome]:
+        """Make each (lease, result text or None if staged, digest) its job's one canonical result.
+
+        COMMITTED, also with `replay` when this very commit had landed before. FENCED with the first broken
+        predicate, CANCELLED and STALE_INPUT write nothing: acknowledge or release next.
+        """
+        leases = [lease for lease, _, _ in results]
+
+        def work(session: Session) -> list[Outcome]:
+            tokens = [
+                lease.token()
+                | {"result": text, "result_digest": digest, "log": (logs or {}).get(lease.attempt_id)}
+                for lease, text, digest in results
+            ]
+            session.lock([t["id"] for t in tokens])
+            landed = settle.commit(session, tokens)
+            winners = [t for t in tokens if t["id"] in landed]
+            if winners:
+                self.hooks.committed(session, winners)
+            return [
+                Outcome(Code.COMMITTED, status=JobStatus.SUCCEEDED, result_digest=t["result_digest"])
+                if t["id"] in landed
+                else self._refuse(session, t, "commit")
+                for t in tokens
+            ]
+
+        return self._judge("commit", leases, work, now)
+
+    def end(self, endings: Sequence[Ending], *, now: datetime | None = None) -> list[Outcome]:
+        """Give jobs up: fail, release, wait, skip, uncertain, acknowledge_cancel; outcomes in the order given.
+
+        LANDED carries the status that *Endings* decided, which a cancel request, a passed deadline, a used
+        budget or an open effect may have overruled.
+        """
+        outcomes: dict[int, Outcome] = {}
+        for verb in dict.fromkeys(e.verb for e in endings):
+            batch = [(i, e) for i, e in enumerate(endings) if e.verb == verb]
+            answers = self._end_verb(verb, [e for _, e in batch], now)
+            outcomes.update(zip((i for i, _ in batch), answers, strict=True))
+        return [outcomes[i] for i in range(len(endings))]
+
+    def _end_verb(self, verb: str, endings: Sequence[Ending], now: datetime | None) -> list[Outcome]:
+        fenced_by = "acknowledge_cancel" if verb == "acknowledge_cancel" else "end"
+
+        def work(session: Session) -> list[Outcome]:
+            rows = {e.lease.job_id: _row(e) for e in endings}
+            session.lock(list(rows))
+            landed = {e.id: e for e in settle.end(session, list(rows.values()), fenced_by=fenced_by)}
+            if landed:
+                self.hooks.ended(session, list(landed.values()), rows, verb=verb)
+            return [
+                Outcome(Code.LANDED, status=landed[e.lease.job_id].status)
+                if e.lease.job_id in landed
+                else self._refuse(session, e.lease.token(), fenced_by, ending=e)
+                for e in endings
+            ]
+
+        return self._judge(verb, [e.lease for e in endings], work, now)
+
+    # -- recovery -------------------------------------------------------------------------------------------
+
+    def recover(self, *, limit: int = 200, now: datetime | None = None) -> list[Ended]:
+        """Take back a page of expired leases and end idle jobs past their deadline; returns what was ended.
+
+        Rows that somebody works on are skipped; the guard is judged again in the write, so a lease that was
+        renewed meanwhile is left alone. Raises whatever a hook raises, with nothing written.
+        """
+
+        def work(session: Session) -> list[Ended]:
+            ended = self._end_expired(session, recover.pick_expired(session, limit=limit))
+            late = recover.pick_past_deadline(session, limit=limit)
+            if late:
+                rows = {
+                    r.id: _recovery_row(r, wish=JobStatus.FAILED, bump=0) | {"excused": 0, "retry": 0}
+                    for r in late
+                }
+                landed = settle.end(session, list(rows.values()), fenced_by="past_deadline")
+                if landed:
+                    self.hooks.ended(session, landed, rows, verb="deadline")
+                ended += landed
+            return ended
+
+        ended = self._transact(work, now)
+        for entry in ended:
+            measures.count(f"recovered.{entry.status}", queue=entry.queue, kind=entry.kind)
+        return ended
+
+    def recover_one(self, job_id: Any, *, now: datetime | None = None) -> list[Ended]:
+        """Take back one expired lease: what a page that raised is retried by."""
+        return self._transact(
+            lambda s: self._end_expired(s, recover.pick_expired(s, limit=1, only=s.key(job_id))), now
+        )
+
+    def expired_ids(self, *, limit: int = 200, now: datetime | None = None) -> list[Any]:
+        """Return ids of expired rows, without taking them back."""
+        return self._transact(lambda s: [r.id for r in recover.pick_expired(s, limit=limit)], now)
+
+    def running(self, *, now: datetime | None = None) -> tuple[int, int]:
+        """Return how many leases are held and how many of those have run out."""
+        return self._transact(recover.count_running, now)
+
+    def promote(self, *, limit: int = 1000, now: datetime | None = None) -> list[str]:
+        """Make up to `limit` jobs claimable whose time has come; returns the queues they are in."""
+        return self._transact(lambda s: claims.promote(s, limit=limit), now)
+
+    def _end_expired(
+        self, session: Session, lapsed: Sequence[Any], *, unless_pending: bool = False
+    ) -> list[Ended]:
+        if not lapsed:
+            return []
+        rows = {r.id: _recovery_row(r, wish=JobStatus.PENDING, bump=1) for r in lapsed}
+        landed = settle.end(session, list(rows.values()), fenced_by="expired")
+        if unless_pending:
+            # A takeover that its own guards refused (claims closed, a hold): the row is not ours to requeue.
+            pending = [e for e in landed if e.status == JobStatus.PENDING]
+            if pending:
+                raise _NotOurs
+        if landed:
+            self.hooks.ended(session, landed, rows, verb="recover")
+        return landed
+
+    # -- shared ----------------------------------------------------------------------------------------------
+
+    def _transact(self, work: Any, now: datetime | None) -> Any:
+        try:
+            return transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
+        except _NotOurs:
+            return []
+
+    def _at_version(self, session: Session, key: Any, version: int) -> bool:
+        rows = session.run("SELECT {state_version} FROM {table} WHERE {id} = %(id)s", id=key)
+        return bool(rows) and rows[0][0] == version
+
+    def _judge(self, point: str, leases: Sequence[Lease], work: Any, now: datetime | None) -> list[Outcome]:
+        """Run a fenced verb, count it, and keep its refusals in a transaction of their own afterwards."""
+        refused: list[dict[str, Any]] = []
+        if not leases:
+            return []
+        outcomes: list[Outcome] = transact(
+            lambda s: self._collect(s, work, refused), using=self.using, vocabulary=self.vocabulary, now=now
+        )
+        self._checked(point, len(leases), sum(o.landed for o in outcomes))
+        if refused:
+            for row in refused:
+                measures.count(f"refused.{point}.{row['reason']}")
+            if self.vocabulary.table == "jobs_job":
+                transact(
+                    lambda s: [worker_rows.add_refusal(s, **(row | {"point": point})) for row in refused],
+                    using=self.using,
+                    vocabulary=self.vocabulary,
+                    now=now,
+                    fenced=False,
+                )
+        return outcomes
+
+    @staticmethod
+    def _collect(session: Session, work: Any, refused: list[dict[str, Any]]) -> list[Outcome]:
+        refused.clear()  # the whole transaction may be run again
+        session.refused = refused
+        return work(session)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _checked(point: str, checked: int, accepted: int) -> None:
+        measures.count(f"fence.{point}.checked", checked)
+        measures.count(f"fence.{point}.accepted", accepted)
+
+    def _refuse(
+        self, session: Session, token: dict[str, Any], verb: str, *, ending: Ending | None = None
+    ) -> Outcome:
+        """Name why `token` was refused, from the locked row; an ending that had landed before is a replay."""
+        found = fence.read_row(session, token["id"])
+        if (
+            found is not None
+            and self.vocabulary.has("attempt_id")
+            and found.attempt_id == token["attempt_id"]
+        ):
+            replay = self._replay(session, found, token, verb, ending)
+            if replay is not None:
+                return replay
+        reason = fence.reason(session, found, token, verb)
+        session.refused.append(
+            {
+                "job_id": token["id"],
+                "reason": reason,
+                "worker": token["worker_id"],
+                "attempt_id": token["attempt_id"],
+                "keep": REFUSALS_KEPT,
+                "presented": {
+                    k: token[k]
+                    for k in ("generation", "epoch", "cancel_generation", "revision", "input_digest")
+                },
+                "found": {}
+                if found is None
+                else {
+                    "status": found.status,
+                    "generation": found.generation,
+                    "epoch": found.current_epoch,
+                    "cancel_generation": found.cancel_generation,
+                    "revision": found.revision,
+                    "worker_id": found.worker_id,
+                },
+            }
+        )
+        if reason in ("CANCELLED", "STALE_INPUT"):
+            return Outcome(
+                Code(reason),
+                reason=reason,
+                status=found.status if found else None,
+                cancel_generation=found.cancel_generation if found else None,
+            )
+        return Outcome(Code.FENCED, reason=reason, status=found.status if found else None)
+
+    def _replay(
+        self, session: Session, found: fence.Found, token: dict[str, Any], verb: str, ending: Ending | None
+    ) -> Outcome | None:
+        if verb == "commit" and found.result_commit_id == token["attempt_id"]:
+            if settle.committed_digest(session, token["attempt_id"]) == token["result_digest"]:
+                return Outcome(
+                    Code.COMMITTED, replay=True, status=found.status, result_digest=token["result_digest"]
+                )
+            return Outcome(Code.FENCED, reason="RESULT_CONFLICT", status=found.status)
+        if ending is not None and found.status != JobStatus.RUNNING:
+            closed = settle.closed_as(session, token["attempt_id"])
+            if closed == (attempt_status(ending.verb, found.status), ending.error_code):
+                return Outcome(Code.LANDED, replay=True, status=found.status)
+        return None
+
+    def _lease(self, taken: Claimed, worker_id: str, epoch: int, ttl: int) -> Lease:
+        return Lease(
+            job_id=taken.id,
+            attempt_id=taken.attempt_id,
+            generation=taken.generation,
+            worker_id=worker_id,
+            epoch=epoch,
+            lease_expires_at=taken.lease_expires_at,
+            ttl_seconds=min(ttl, taken.lease_seconds or ttl),
+            cancel_generation=taken.cancel_generation or 0,
+            revision=taken.revision or 1,
+            input_digest=taken.input_digest or "",
+            input=taken.input or "{}",
+            kind=taken.kind or "",
+            queue=taken.queue or "",
+            label=taken.label or "",
+            priority=taken.priority or 0,
+            deadline_at=taken.deadline_at,
+            attempt_count=taken.attempt_count or taken.generation,
+            attempts_excused=taken.attempts_excused or 0,
+            max_attempts=taken.max_attempts or 1,
+            created_at=taken.created_at,
+            started_at=taken.started_at,
+            due_at=taken.next_attempt_at,
+        )
+
+
+class _NotOurs(Exception):
+    """Rolls a takeover back that only its own guards refused."""
+
+
+def _row(ending: Ending) -> dict[str, Any]:
+    return ending.lease.token() | {
+        "wish": ending.wish,
+        "retry": int(ending.retry),
+        "excused": int(ending.excused),
+        "bump": 0,
+        "forced": 0,
+        "delay": ending.delay,
+        "at_once": int(not ending.delay and ending.delay is not None),
+        "wait_reason": ending.wait_reason,
+        "wait_total": ending.wait_total,
+        "error_code": ending.error_code,
+        "error_message": ending.error_message,
+        "spent_code": ending.spent_code,
+        "traceback": ending.traceback,
+        "log": ending.log,
+    }
+
+
+def _recovery_row(lapsed: Any, *, wish: JobStatus, bump: int) -> dict[str, Any]:
+    return {
+        "id": lapsed.id,
+        "attempt_id": lapsed.attempt_id,
+        "generation": lapsed.generation,
+        "wish": wish,
+        "retry": 1,
+        "excused": int(lapsed.by_raise),
+        "bump": bump,
+        "forced": 0,
+        "delay": 0.0,
+        "at_once": 1,
+        "wait_reason": "",
+        "error_code": "LEASE_TIMEOUT_RECOVERED",
+        "error_message": "",
+        "spent_code": "LEASE_TIMEOUT_MAX_ATTEMPTS",
+    }

@@ -1,0 +1,64 @@
+"""Waking idle workers: a hint after commit, never a promise (contract §5, architecture: Notify on commit).
+
+NOTIFY serialises commits, so each process sends at most one per queue in ten milliseconds, with a
+trailing one so that nothing enqueued in between is left to the slow poll. On SQLite the worker watches
+the write-ahead log's file instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+
+from django.db import DatabaseError, connections, transaction
+
+CHANNEL = "interlock_ready"
+WINDOW = 0.010
+
+log = logging.getLogger("interlock.wake")
+_lock = threading.Lock()
+_last: dict[tuple[str, str], float] = {}
+_trailing: set[tuple[str, str]] = set()
+
+
+def after_commit(using: str, queues: Iterable[str]) -> None:
+    """Wake workers of `queues` once the caller's transaction has committed; nothing if it rolls back."""
+    if connections[using].vendor != "postgresql":
+        return
+    names = sorted(set(queues))
+    transaction.on_commit(lambda: [_soon(using, name) for name in names], using=using, robust=True)
+
+
+def _soon(using: str, queue: str) -> None:
+    key = (using, queue)
+    with _lock:
+        wait = _last.get(key, 0.0) + WINDOW - time.monotonic()
+        if wait > 0:
+            if key not in _trailing:
+                _trailing.add(key)
+                timer = threading.Timer(wait, _trail, (using, queue))
+                timer.daemon = True
+                timer.start()
+            return
+        _last[key] = time.monotonic()
+    _notify(using, queue)
+
+
+def _trail(using: str, queue: str) -> None:
+    with _lock:
+        _trailing.discard((using, queue))
+        _last[using, queue] = time.monotonic()
+    try:
+        _notify(using, queue)
+    finally:
+        connections[using].close()  # the timer's thread had one of its own
+
+
+def _notify(using: str, queue: str) -> None:
+    try:
+        with connections[using].cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, queue])
+    except DatabaseError as error:  # the job is committed; the poll finds it
+        log.warning("wake-up not sent", extra={"queue": queue, "cause": str(error)[:200]})
