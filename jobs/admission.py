@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 from jobs import canon, errors, handlers, redact
 from jobs.handlers import Options
 from jobs.outcomes import Ending, InvalidJob, Lease
+from jobs.retry import Backoff
 
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 """Beyond this an instant overflows in one time zone or another."""
@@ -113,7 +114,7 @@ def failure(
     handler = handlers.find(lease.kind)
     hidden = secrets_of(lease)
     if retry_after is None and errors.is_retryable(error_code):
-        retry_after = (handler.backoff if handler else handlers.Backoff()).delay(lease.attempts_used)
+        retry_after = (handler.backoff if handler else Backoff()).delay(lease.attempts_used)
     return Ending.fail(
         lease,
         error_code[:80],

@@ -49,43 +49,44 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check(value: object, path: str, depth: int) -> bool:
-    """Refuse what is no JSON; return whether the slow writer is needed (floats, keys beyond the BMP)."""
+def _check(value: Any, path: str, depth: int) -> bool:
+    """Refuse what is no JSON; return whether the slow writer is needed (floats, keys beyond ASCII)."""
     kind = type(value)
     if value is None or kind is bool:
         return False
     if kind is str:
-        _check_text(value, path)  # type: ignore[arg-type]
+        _check_text(value, path)
         return False
-    if kind is int:
-        if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:  # type: ignore[operator]
-            raise NotCanonical(path, "an integer beyond ±(2^53-1); send it as text")
-        return False
-    if kind is float:
-        if not math.isfinite(value):  # type: ignore[arg-type]
-            raise NotCanonical(path, f"{value} is not a JSON number")
-        if MAX_SAFE_INTEGER < abs(value) < 1e21:  # type: ignore[arg-type]
-            # RFC 8785 writes these without a point, so they would be read back as unsafe integers.
-            raise NotCanonical(path, "a number beyond ±(2^53-1); send it as text")
-        return True
+    if kind is int or kind is float:
+        _check_number(value, path)
+        return kind is float
     if depth == 0:
         raise NotCanonical(path, "nested too deeply")
     if kind is dict:
-        slow = False
-        for key, part in value.items():  # type: ignore[attr-defined]
-            if type(key) is not str:
-                raise NotCanonical(path, f"key {key!r:.40} is not text")
-            here = f"{path}/{key.replace('~', '~0').replace('/', '~1'):.80}"
-            _check_text(key, path)
-            slow |= not key.isascii()
-            slow |= _check(part, here, depth - 1)
-        return slow
+        return _check_object(value, path, depth)
     if kind is list or kind is tuple:
-        slow = False
-        for index, part in enumerate(value):  # type: ignore[arg-type]
-            slow |= _check(part, f"{path}/{index}", depth - 1)
-        return slow
+        # No short cut: every part has to be looked at.
+        return sum(_check(part, f"{path}/{index}", depth - 1) for index, part in enumerate(value)) > 0
     raise NotCanonical(path, f"{kind.__name__} is not JSON")
+
+
+def _check_object(value: dict[Any, Any], path: str, depth: int) -> bool:
+    slow = False
+    for key, part in value.items():
+        if type(key) is not str:
+            raise NotCanonical(path, f"key {key!r:.40} is not text")
+        _check_text(key, path)
+        here = f"{path}/{key.replace('~', '~0').replace('/', '~1'):.80}"
+        slow |= _check(part, here, depth - 1) or not key.isascii()
+    return slow
+
+
+def _check_number(value: float, path: str) -> None:
+    if type(value) is float and not math.isfinite(value):
+        raise NotCanonical(path, f"{value} is not a JSON number")
+    # RFC 8785 writes doubles below 1e21 without a point, so they would be read back as unsafe integers.
+    if abs(value) > MAX_SAFE_INTEGER and (type(value) is int or abs(value) < 1e21):
+        raise NotCanonical(path, "a number beyond ±(2^53-1); send it as text")
 
 
 def _check_text(text: str, path: str) -> None:

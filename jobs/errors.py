@@ -28,7 +28,7 @@ class ErrorCode:
     meaning: str
 
 
-# A name that looks like another family than the registered one is a typing mistake; nothing is computed from it.
+# A name that looks like another family than the registered one is a mistake; nothing is computed from it.
 _LOOKS_LIKE = {
     Family.LEASE: r".*_LEASE_.*|LEASE_TIMEOUT_.*|.*_INTERRUPTED|.*_PROCESS_STOPPED",
     Family.INFRA: r".*_UNAVAILABLE|.*_TIMEOUT|RUNTIME_.*|RENDER_.*",

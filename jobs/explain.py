@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connections
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop as N_
+from django.utils.translation import gettext_noop as mark
 
 from jobs.status import JobStatus
 
@@ -22,71 +22,71 @@ if TYPE_CHECKING:
 
 CATALOGUE = {
     # refusals of a person's verb
-    "NOT_FOUND": N_("There is no job %(job_id)s."),
-    "ALREADY_ENDED": N_("The job has already ended: it is %(status)s."),
-    "SUCCEEDED": N_("The job has succeeded; its result stands."),
-    "NOT_ENDED": N_("The job has not ended: it is %(status)s."),
-    "UNCERTAIN": N_("The job is uncertain: its open effect must be settled first."),
-    "VERSION": N_("The job has changed since you looked: you saw version %(seen)s, it is at %(found)s."),
-    "KEY_CONFLICT": N_("The unique key %(key)s belongs to job %(job_id)s, which has another input."),
-    "KEY_TAKEN": N_("The unique key %(key)s is held by job %(job_id)s."),
-    "KEY_CONTENDED": N_("The unique key %(key)s changes hands all the time; try again."),
-    "PARENT_CANCELLED": N_("The parent %(parent_id)s is cancelled."),
-    "DEADLINE_PASSED": N_("The job's deadline has passed; give a new one."),
-    "EFFECT_ABANDONED": N_("An effect that may have been sent was abandoned; the job cannot run again."),
-    "EFFECT_OPEN": N_("An effect's outcome is open; the input cannot change before it is settled."),
-    "EFFECTS_COMMITTED": N_("Effects have taken place: say whether to repeat or to keep them."),
-    "CONTRADICTION": N_("Evidence contradicts what was recorded; the case must be closed first."),
-    "EPOCH_MOVED": N_("The epoch is %(found)s, not %(expected)s: somebody raised it first."),
-    "REASON_MISSING": N_("Say why, in your own words."),
-    "REASON_TOO_LONG": N_("A reason has at most %(limit)s characters."),
+    "NOT_FOUND": mark("There is no job %(job_id)s."),
+    "ALREADY_ENDED": mark("The job has already ended: it is %(status)s."),
+    "SUCCEEDED": mark("The job has succeeded; its result stands."),
+    "NOT_ENDED": mark("The job has not ended: it is %(status)s."),
+    "UNCERTAIN": mark("The job is uncertain: its open effect must be settled first."),
+    "VERSION": mark("The job has changed since you looked: you saw version %(seen)s, it is at %(found)s."),
+    "KEY_CONFLICT": mark("The unique key %(key)s belongs to job %(job_id)s, which has another input."),
+    "KEY_TAKEN": mark("The unique key %(key)s is held by job %(job_id)s."),
+    "KEY_CONTENDED": mark("The unique key %(key)s changes hands all the time; try again."),
+    "PARENT_CANCELLED": mark("The parent %(parent_id)s is cancelled."),
+    "DEADLINE_PASSED": mark("The job's deadline has passed; give a new one."),
+    "EFFECT_ABANDONED": mark("An effect that may have been sent was abandoned; the job cannot run again."),
+    "EFFECT_OPEN": mark("An effect's outcome is open; the input cannot change before it is settled."),
+    "EFFECTS_COMMITTED": mark("Effects have taken place: say whether to repeat or to keep them."),
+    "CONTRADICTION": mark("Evidence contradicts what was recorded; the case must be closed first."),
+    "EPOCH_MOVED": mark("The epoch is %(found)s, not %(expected)s: somebody raised it first."),
+    "REASON_MISSING": mark("Say why, in your own words."),
+    "REASON_TOO_LONG": mark("A reason has at most %(limit)s characters."),
     # why a fenced write was refused
-    "RESULT_CONFLICT": N_("This attempt has committed another result."),
-    "EPOCH": N_("The epoch was raised; this claim is over."),
-    "TIMELINE": N_("The database is another one than this claim was made in."),
-    "GENERATION": N_("A newer claim has taken the job over."),
-    "ATTEMPT": N_("Another attempt holds the job."),
-    "OWNER": N_("Another worker holds the job."),
-    "STATUS": N_("The job is not running any more."),
-    "CANCELLED": N_("A cancel was requested."),
-    "STALE_INPUT": N_("The input was revised."),
-    "LEASE_EXPIRED": N_("The lease has run out."),
-    "DEADLINE": N_("The deadline has passed."),
-    "HELD": N_("The job is on hold."),
-    "EFFECT_UNRESOLVED": N_("An effect's outcome is open."),
-    "NOT_STAGED": N_("No result with this digest was staged."),
+    "RESULT_CONFLICT": mark("This attempt has committed another result."),
+    "EPOCH": mark("The epoch was raised; this claim is over."),
+    "TIMELINE": mark("The database is another one than this claim was made in."),
+    "GENERATION": mark("A newer claim has taken the job over."),
+    "ATTEMPT": mark("Another attempt holds the job."),
+    "OWNER": mark("Another worker holds the job."),
+    "STATUS": mark("The job is not running any more."),
+    "CANCELLED": mark("A cancel was requested."),
+    "STALE_INPUT": mark("The input was revised."),
+    "LEASE_EXPIRED": mark("The lease has run out."),
+    "DEADLINE": mark("The deadline has passed."),
+    "HELD": mark("The job is on hold."),
+    "EFFECT_UNRESOLVED": mark("An effect's outcome is open."),
+    "NOT_STAGED": mark("No result with this digest was staged."),
     # why a job is where it is
-    "WHY_SUCCEEDED": N_("Committed by generation %(generation)s."),
-    "WHY_FAILED": N_("Failed with %(error_code)s: %(error_message)s"),
-    "WHY_FAILED_SPENT": N_(
+    "WHY_SUCCEEDED": mark("Committed by generation %(generation)s."),
+    "WHY_FAILED": mark("Failed with %(error_code)s: %(error_message)s"),
+    "WHY_FAILED_SPENT": mark(
         "Failed with %(error_code)s, all %(max_attempts)s attempts used: %(error_message)s"
     ),
-    "WHY_CANCELLED": N_("Cancelled by %(by)s."),
-    "WHY_SKIPPED": N_("Skipped with %(error_code)s."),
-    "WHY_RUNNING": N_("Running on %(worker)s, lease until %(until)s."),
-    "WHY_CANCEL_REQUESTED": N_("Cancel requested by %(by)s, still running on %(worker)s."),
-    "WHY_EXPIRED": N_("The lease of %(worker)s has run out; it is taken back at the next recovery pass."),
-    "WHY_OLD_EPOCH": N_(
+    "WHY_CANCELLED": mark("Cancelled by %(by)s."),
+    "WHY_SKIPPED": mark("Skipped with %(error_code)s."),
+    "WHY_RUNNING": mark("Running on %(worker)s, lease until %(until)s."),
+    "WHY_CANCEL_REQUESTED": mark("Cancel requested by %(by)s, still running on %(worker)s."),
+    "WHY_EXPIRED": mark("The lease of %(worker)s has run out; it is taken back at the next recovery pass."),
+    "WHY_OLD_EPOCH": mark(
         "Claimed under epoch %(claimed)s, which was raised to %(epoch)s; it is taken back next."
     ),
-    "WHY_UNCERTAIN": N_("The outcome of %(open)s outside effect(s) is unknown; a person must rule."),
-    "WHY_UNCERTAIN_CANCEL": N_(
+    "WHY_UNCERTAIN": mark("The outcome of %(open)s outside effect(s) is unknown; a person must rule."),
+    "WHY_UNCERTAIN_CANCEL": mark(
         "Cancel requested, but the outcome of %(open)s outside effect(s) is unknown; a person must rule."
     ),
-    "WHY_HELD": N_("On hold (%(hold)s) until a person lifts it."),
-    "WHY_BLOCKED": N_("Waits for %(edges)s predecessor(s)."),
-    "WHY_CLAIMS_CLOSED": N_("Claims are closed by %(by)s: %(reason)s"),
-    "WHY_QUEUE_PAUSED": N_("Due since %(since)s, queue %(queue)s paused by %(by)s: %(reason)s"),
-    "WHY_QUEUE_PAUSED_UNTIL": N_(
+    "WHY_HELD": mark("On hold (%(hold)s) until a person lifts it."),
+    "WHY_BLOCKED": mark("Waits for %(edges)s predecessor(s)."),
+    "WHY_CLAIMS_CLOSED": mark("Claims are closed by %(by)s: %(reason)s"),
+    "WHY_QUEUE_PAUSED": mark("Due since %(since)s, queue %(queue)s paused by %(by)s: %(reason)s"),
+    "WHY_QUEUE_PAUSED_UNTIL": mark(
         "Due since %(since)s, queue %(queue)s paused until %(until)s by %(by)s: %(reason)s"
     ),
-    "WHY_SCHEDULED": N_("Scheduled for %(at)s."),
-    "WHY_RETRY": N_("Attempt %(next)s is due at %(at)s after %(error_code)s."),
-    "WHY_WAITING": N_("Waits for %(what)s until %(at)s."),
-    "WHY_WAITING_APPROVAL": N_("Waits for a person's approval; it has no due time."),
-    "WHY_UNKNOWN_KIND": N_("No live worker knows the kind %(kind)s."),
-    "WHY_NO_WORKER": N_("No live worker serves the queue %(queue)s."),
-    "WHY_READY": N_("Ready since %(since)s, waits for a free worker."),
+    "WHY_SCHEDULED": mark("Scheduled for %(at)s."),
+    "WHY_RETRY": mark("Attempt %(next)s is due at %(at)s after %(error_code)s."),
+    "WHY_WAITING": mark("Waits for %(what)s until %(at)s."),
+    "WHY_WAITING_APPROVAL": mark("Waits for a person's approval; it has no due time."),
+    "WHY_UNKNOWN_KIND": mark("No live worker knows the kind %(kind)s."),
+    "WHY_NO_WORKER": mark("No live worker serves the queue %(queue)s."),
+    "WHY_READY": mark("Ready since %(since)s, waits for a free worker."),
 }
 
 

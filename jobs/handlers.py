@@ -115,7 +115,7 @@ class Handler:
         }
 
     def label_of(self, arguments: Mapping[str, Any]) -> str:
-        """Return the one line that people know this job by; a label that cannot be made is no reason to fail."""
+        """Return the one line that people know this job by; one that cannot be made is no reason to fail."""
         try:
             return " ".join(self.label.format_map(dict(arguments)).split())[:200]
         except (KeyError, IndexError, ValueError, AttributeError):

@@ -52,7 +52,7 @@ _ATTEMPT_STATUS = {
 
 
 def attempt_status(verb: str, target: JobStatus) -> AttemptStatus:
-    """Return how an attempt's own row closes: by its verb, except where the job's ending overruled the wish."""
+    """Return how an attempt's row closes: by its verb, except where the job's ending overruled the wish."""
     status = _ATTEMPT_STATUS[verb]
     if status == AttemptStatus.LOST:
         return status
@@ -64,7 +64,7 @@ def attempt_status(verb: str, target: JobStatus) -> AttemptStatus:
 
 
 def effect_id(job_id: str, revision: int, node_id: str, slot: str) -> str:
-    """Return the idempotency key of an effect: no attempt, no payload, length-prefixed parts (contract §6)."""
+    """Return an effect's idempotency key: no attempt, no payload, length-prefixed parts (contract §6)."""
     parts = ("effect.v1", job_id, str(revision), node_id, slot)
     return hashlib.sha256(b"".join(b"%d:%s" % (len(p.encode()), p.encode()) for p in parts)).hexdigest()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import models
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 HOOKS = JobHooks()
 """One set for the process; append callbacks to `HOOKS.on_ended` and `HOOKS.on_recovered`."""
 BATCH = 1000
+BATCH_BYTES = 8 * 1024 * 1024
+"""One statement's rows and arguments: more would be one huge parameter."""
+Result = TypeVar("Result")
 
 
 class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: ignore[misc]
@@ -82,8 +85,8 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
         def work(session: Session) -> list[Enqueued | KeyConflict]:
             self._check_parents(session, rows)
             done: list[Enqueued | KeyConflict] = []
-            for start in range(0, len(rows), BATCH):
-                done += self._insert(session, rows[start : start + BATCH])
+            for part in _parts(rows):
+                done += self._insert(session, part)
             wake.after_commit(self.db, {row["queue"] for row in rows})
             return done
 
@@ -154,7 +157,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
     def claim_job(
         self, job_id: uuid.UUID, *, worker_id: str, now: datetime | None = None, **more: Any
     ) -> Lease | None:
-        """Take one job by id, also by direct takeover of an expired lease; see DurableJobRuntime.claim_job."""
+        """Take one job by id, also by takeover of an expired lease; see DurableJobRuntime.claim_job."""
         more.setdefault("ttl", LONGEST_LEASE)
         return self.runtime.claim_job(job_id, worker_id=worker_id, now=now, **more)
 
@@ -197,7 +200,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
         retry_after: float | None = None,
         now: datetime | None = None,
     ) -> Outcome:
-        """End the attempt as failed. `retry_after` in seconds overrides what the code's registry entry says."""
+        """End the attempt as failed. `retry_after` seconds overrides what the code's registry entry says."""
         return self._end(admission.failure(lease, error_code, message, retry_after=retry_after), now)
 
     def release(self, lease: Lease, *, now: datetime | None = None) -> Outcome:
@@ -237,7 +240,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
         return self.runtime.end([ending], now=now)[0]
 
     def recover(self, *, limit: int = 200, now: datetime | None = None) -> list[settle.Ended]:
-        """Take back a page of expired leases and end what is past its deadline; see DurableJobRuntime.recover."""
+        """Take back expired leases and end what is past its deadline; see DurableJobRuntime.recover."""
         return self.runtime.recover(limit=limit, now=now)
 
     # -- a person's verbs -----------------------------------------------------------------------------------
@@ -253,30 +256,11 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
         """
 
         def work(session: Session) -> JobStatus:
-            key = session.key(job_id)
-            ids = people.family(session, job_id)
-            session.lock(ids)
-            rows = people.read(session, ids)
-            own = rows.get(key)
-            if own is None:
-                raise Refused("NOT_FOUND", job_id=str(job_id))
+            key, rows = self._locked_family(session, job_id)
+            own = rows[key]
             if own.status in TERMINAL and own.status != JobStatus.CANCELLED:
                 raise Refused("ALREADY_ENDED", status=own.status.value)
-            endings = {
-                row.id: _operator_row(
-                    row, actor=actor, reason=reason if row.id == key else f"parent {job_id} cancelled"
-                )
-                for row in rows.values()
-                if row.status in (JobStatus.PENDING, JobStatus.BLOCKED, JobStatus.WAITING)
-            }
-            landed = settle.end(session, list(endings.values()), fenced_by="idle")
-            if landed:
-                HOOKS.ended(session, landed, endings, verb="cancel")
-            requested = people.request(session, ids, actor=actor, reason=reason)
-            if requested:
-                changed = [[i, s.value] for i, s in requested.items()]
-                worker_rows.add_change(session, "cancel", changed, actor=actor, reason=reason)
-            after = {e.id: e.status for e in landed} | requested
+            after = _cancel(session, rows.values(), key=key, actor=actor, reason=reason)
             return after.get(key, own.status)
 
         return self._operate(work, now)
@@ -293,17 +277,16 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
         _need_reason(reason)
 
         def work(session: Session) -> JobStatus:
-            key, row = self._locked(session, job_id)
+            key, rows = self._locked_family(session, job_id)
+            row = rows.pop(key)
             if row.status in TERMINAL:
                 raise Refused("ALREADY_ENDED", status=row.status.value)
             _same_version(row, state_version)
-            ending = _operator_row(row, actor=actor, reason=reason) | {
-                "bump": 1,
-                "state_version": state_version,
-            }
+            ending = _operator_row(row, actor=actor, reason=reason) | {"bump": 1}
             ending["excused"] = int(row.status == JobStatus.RUNNING)
             landed = settle.end(session, [ending], fenced_by="unfinished")
             HOOKS.ended(session, landed, {key: ending}, verb="force_cancel")
+            _cancel(session, rows.values(), key=key, actor=actor, reason=reason)
             return landed[0].status
 
         return self._operate(work, now)
@@ -343,7 +326,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
                     raise Refused("KEY_TAKEN", key=row.unique_key, job_id=str(uuid.UUID(holder.id)))
             done = people.retry(session, job_id, state_version=state_version, deadline=deadline_at)
             if done is None:
-                abandoned = self.model._base_manager.filter(  # noqa: SLF001
+                abandoned = self.filter(
                     pk=job_id, effects__status=EffectStatus.ABANDONED, effects__grants__gt=0
                 ).exists()
                 raise Refused("EFFECT_ABANDONED" if abandoned else "DEADLINE_PASSED")
@@ -381,7 +364,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
             _same_version(row, state_version)
             if row.open_effects:
                 raise Refused("EFFECT_OPEN")
-            job = self.model._base_manager.only("kind").get(pk=job_id)  # noqa: SLF001
+            job = self.only("kind").get(pk=job_id)
             text, digest = admission.arguments(job.kind, arguments)
             committed = job.effects.filter(status=EffectStatus.COMMITTED).exists()
             if committed and effects not in ("repeat_effects", "keep_effects"):
@@ -405,7 +388,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
         state_version: int | None = None,
         now: datetime | None = None,
     ) -> bool:
-        """Keep a job from being claimed until `unhold`; a running attempt's commit answers HELD. False if held so."""
+        """Keep a job from being claimed until `unhold`; a running commit answers HELD. False if held so."""
         return self._set_hold(job_id, hold_reason.value, "hold", actor, reason, state_version, now)
 
     def unhold(
@@ -443,7 +426,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
 
         return self._operate(work, now)
 
-    # -- the cluster ------------------------------------------------------------------------------------------
+    # -- the cluster ---------------------------------------------------------------------------------
 
     def raise_epoch(
         self,
@@ -479,7 +462,7 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
         return self._set_claims(True, actor, reason, now)
 
     def close_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
-        """Stop every claim; running jobs go on. False when claims were closed. No claim lands after this returned."""
+        """Stop every claim; running jobs go on. False when closed. No claim lands after this returned."""
         return self._set_claims(False, actor, reason, now)
 
     def _set_claims(self, claims_open: bool, actor: str, reason: str, now: datetime | None) -> bool:
@@ -528,11 +511,25 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
 
         return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False, fenced=False)
 
-    # -- shared -------------------------------------------------------------------------------------------------
+    # -- shared --------------------------------------------------------------------------------------
 
-    def _operate(self, work: Any, now: datetime | None) -> Any:
-        """Run a person's verb, in the caller's transaction where there is one, so that its audit row goes along."""
+    def _operate(self, work: Callable[[Session], Result], now: datetime | None) -> Result:
+        """Run a person's verb, in the caller's transaction if there is one: its audit row goes along."""
         return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False)
+
+    @staticmethod
+    def _locked_family(session: Session, job_id: uuid.UUID) -> tuple[Any, dict[Any, people.Row]]:
+        """Lock a job and its descendants, parents before children as their ids sort."""
+        key = session.key(job_id)
+        ids: list[Any] = []
+        # A child may be born until its parent is locked, so look again until nothing new is found.
+        while born := [i for i in people.family(session, job_id) if i not in ids]:
+            session.lock(sorted(born))
+            ids += born
+        rows = people.read(session, ids)
+        if key not in rows:
+            raise Refused("NOT_FOUND", job_id=str(job_id))
+        return key, rows
 
     @staticmethod
     def _locked(session: Session, job_id: uuid.UUID, *, with_parent: bool = False) -> tuple[Any, people.Row]:
@@ -549,6 +546,39 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
 
 LONGEST_LEASE = int(timedelta(days=1).total_seconds())
 """A claim asks for the job's own lease, which its kind declared; this is no bound of its own."""
+
+
+def _cancel(
+    session: Session, rows: Iterable[people.Row], *, key: Any, actor: str, reason: str
+) -> dict[Any, JobStatus]:
+    """Cancel the idle of `rows`, record the request on the others; returns the status of those changed."""
+    inherited = f"parent {uuid.UUID(key)} cancelled"
+    found = list(rows)
+    endings = {
+        row.id: _operator_row(row, actor=actor, reason=reason if row.id == key else inherited)
+        for row in found
+        if row.status in (JobStatus.PENDING, JobStatus.BLOCKED, JobStatus.WAITING)
+    }
+    landed = settle.end(session, list(endings.values()), fenced_by="idle")
+    if landed:
+        HOOKS.ended(session, landed, endings, verb="cancel")
+    requested = people.request(session, [row.id for row in found], actor=actor, reason=reason)
+    if requested:
+        changed = [[job_id, status.value] for job_id, status in requested.items()]
+        worker_rows.add_change(session, "cancel", changed, actor=actor, reason=reason)
+    return {e.id: e.status for e in landed} | requested
+
+
+def _parts(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    part: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        size += len(row["input"])
+        if part and (len(part) == BATCH or size > BATCH_BYTES):
+            yield part
+            part, size = [], len(row["input"])
+        part.append(row)
+    yield part
 
 
 def _need_reason(reason: str) -> None:

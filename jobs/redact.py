@@ -67,9 +67,9 @@ def _collect(value: Any, paths: list[tuple[str, ...]], hidden: bool, found: set[
 
 
 def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:
-    """Return free text that is safe to store and show: no control characters, no secrets, at most `limit` bytes.
+    """Return free text that is safe to store and show: no control characters, no secrets, bounded.
 
-    The end is kept rather than the start when it must be cut: the last lines of a traceback say what happened.
+    At most `limit` bytes; the end is kept when it must be cut, because a traceback's last lines say most.
     """
     try:
         plain = str(text)

@@ -5,9 +5,9 @@ Every verb is set-based; one job is a list of one. A verb that loses writes noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS
 
@@ -23,6 +23,8 @@ from jobs.ledger.settle import Ended
 from jobs.outcomes import Code, Ending, Lease, Outcome
 from jobs.status import JobStatus
 from jobs.vocabulary import JobColumnVocabulary
+
+Result = TypeVar("Result")
 
 REFUSALS_KEPT = 20
 """Refused writes kept per job; older ones only repeat what these say."""
@@ -148,7 +150,10 @@ class DurableJobRuntime:
                 self.hooks.claimed(session, taken, worker_id=worker_id, epoch=epoch)
             return taken
 
-        taken = self._transact(work, now)
+        try:
+            taken = self._transact(work, now)
+        except _NotOurs:
+            taken = []
         self._checked("claim", 1, len(taken))
         return self._lease(taken[0], worker_id, epoch, ttl) if taken else None
 
@@ -230,7 +235,7 @@ class DurableJobRuntime:
         return self._judge("commit", leases, work, now)
 
     def end(self, endings: Sequence[Ending], *, now: datetime | None = None) -> list[Outcome]:
-        """Give jobs up: fail, release, wait, skip, uncertain, acknowledge_cancel; outcomes in the order given.
+        """Give jobs up: fail, release, wait, skip, uncertain, acknowledge_cancel; outcomes in order.
 
         LANDED carries the status that *Endings* decided, which a cancel request, a passed deadline, a used
         budget or an open effect may have overruled.
@@ -324,11 +329,8 @@ class DurableJobRuntime:
 
     # -- shared ----------------------------------------------------------------------------------------------
 
-    def _transact(self, work: Any, now: datetime | None) -> Any:
-        try:
-            return transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
-        except _NotOurs:
-            return []
+    def _transact(self, work: Callable[[Session], Result], now: datetime | None) -> Result:
+        return transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
 
     def _at_version(self, session: Session, key: Any, version: int) -> bool:
         rows = session.run("SELECT {state_version} FROM {table} WHERE {id} = %(id)s", id=key)
@@ -347,14 +349,15 @@ class DurableJobRuntime:
             for row in refused:
                 measures.count(f"refused.{point}.{row['reason']}")
             if self.vocabulary.table == "jobs_job":
-                transact(
-                    lambda s: [worker_rows.add_refusal(s, **(row | {"point": point})) for row in refused],
-                    using=self.using,
-                    vocabulary=self.vocabulary,
-                    now=now,
-                    fenced=False,
-                )
+                self._keep_refusals(point, refused, now)
         return outcomes
+
+    def _keep_refusals(self, point: str, refused: list[dict[str, Any]], now: datetime | None) -> None:
+        def work(session: Session) -> None:
+            for row in refused:
+                worker_rows.add_refusal(session, **(row | {"point": point}))
+
+        transact(work, using=self.using, vocabulary=self.vocabulary, now=now, fenced=False)
 
     @staticmethod
     def _collect(session: Session, work: Any, refused: list[dict[str, Any]]) -> list[Outcome]:
@@ -372,46 +375,44 @@ class DurableJobRuntime:
     ) -> Outcome:
         """Name why `token` was refused, from the locked row; an ending that had landed before is a replay."""
         found = fence.read_row(session, token["id"])
+        reason = fence.reason(session, found, token, verb)
         if (
             found is not None
             and self.vocabulary.has("attempt_id")
             and found.attempt_id == token["attempt_id"]
         ):
             replay = self._replay(session, found, token, verb, ending)
-            if replay is not None:
+            if replay is not None and replay.landed:
                 return replay
-        reason = fence.reason(session, found, token, verb)
-        session.refused.append(
-            {
-                "job_id": token["id"],
-                "reason": reason,
-                "worker": token["worker_id"],
-                "attempt_id": token["attempt_id"],
-                "keep": REFUSALS_KEPT,
-                "presented": {
-                    k: token[k]
-                    for k in ("generation", "epoch", "cancel_generation", "revision", "input_digest")
-                },
-                "found": {}
-                if found is None
-                else {
-                    "status": found.status,
-                    "generation": found.generation,
-                    "epoch": found.current_epoch,
-                    "cancel_generation": found.cancel_generation,
-                    "revision": found.revision,
-                    "worker_id": found.worker_id,
-                },
-            }
-        )
+            reason = replay.reason if replay else reason
+        session.refused.append(self._refusal(token, found, reason))
+        status = found.status if found else None
         if reason in ("CANCELLED", "STALE_INPUT"):
-            return Outcome(
-                Code(reason),
-                reason=reason,
-                status=found.status if found else None,
-                cancel_generation=found.cancel_generation if found else None,
-            )
-        return Outcome(Code.FENCED, reason=reason, status=found.status if found else None)
+            number = found.cancel_generation if found else None
+            return Outcome(Code(reason), reason=reason, status=status, cancel_generation=number)
+        return Outcome(Code.FENCED, reason=reason, status=status)
+
+    @staticmethod
+    def _refusal(token: dict[str, Any], found: fence.Found | None, reason: str) -> dict[str, Any]:
+        presented = ("generation", "epoch", "cancel_generation", "revision", "input_digest")
+        return {
+            "job_id": token["id"],
+            "reason": reason,
+            "worker": token["worker_id"],
+            "attempt_id": token["attempt_id"],
+            "keep": REFUSALS_KEPT,
+            "presented": {name: token[name] for name in presented},
+            "found": {}
+            if found is None
+            else {
+                "status": found.status,
+                "generation": found.generation,
+                "epoch": found.current_epoch,
+                "cancel_generation": found.cancel_generation,
+                "revision": found.revision,
+                "worker_id": found.worker_id,
+            },
+        }
 
     def _replay(
         self, session: Session, found: fence.Found, token: dict[str, Any], verb: str, ending: Ending | None

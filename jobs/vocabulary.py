@@ -95,7 +95,7 @@ class JobColumnVocabulary:
 
     @property
     def grade(self) -> Grade:
-        """Return how much of the fence this table carries; raises ValueError where there is nothing to fence by."""
+        """Return how much of the fence this table carries; raises ValueError without anything to fence by."""
         if "claim_generation" in self.columns:
             return Grade.A if "attempt_id" in self.columns else Grade.B
         if "attempt_count" in self.columns:

@@ -28,7 +28,12 @@ def after_commit(using: str, queues: Iterable[str]) -> None:
     if connections[using].vendor != "postgresql":
         return
     names = sorted(set(queues))
-    transaction.on_commit(lambda: [_soon(using, name) for name in names], using=using, robust=True)
+
+    def send() -> None:
+        for name in names:
+            _soon(using, name)
+
+    transaction.on_commit(send, using=using, robust=True)
 
 
 def _soon(using: str, queue: str) -> None:

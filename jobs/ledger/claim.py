@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from jobs.ledger.session import Session, attempt_prefix
+from jobs.ledger.slots import needs_person
 
 # One branch per kind the worker knows, so that a backlog of unknown kinds, other queues or far-future jobs
 # is never stepped over. The head is read without locks and is longer than what is asked for: rows that
@@ -69,6 +70,7 @@ EXPIRED = """
        )
 ?max_attempts|   AND j.{attempt_count} - j.{attempts_excused} - CASE WHEN j.{lease_expires_at} > t.now THEN 1 ELSE 0 END
 ?max_attempts|       < j.{max_attempts}
+?open_effects|   AND (j.{open_effects} = 0 OR NOT NEEDS_PERSON)
 """
 
 CLAIM = """
@@ -145,7 +147,10 @@ def claim_text(kinds: int, *, takeover: bool = False) -> str:
     return (
         CLAIM.replace("HEADS", heads)
         .replace("PICK", pick)
-        .replace("WHERE_FREE", (EXPIRED if takeover else FREE).strip("\n"))
+        .replace(
+            "WHERE_FREE",
+            (EXPIRED if takeover else FREE).strip("\n").replace("NEEDS_PERSON", needs_person("j")),
+        )
         .replace("RETURNED", returned)
     )
 
@@ -183,7 +188,7 @@ def claim_queue(
     An empty list means "nothing for me now". Never takes more than `limit`, whatever the plan.
     """
     named = kinds if session.vocabulary.has("kind") else [""]
-    params = {f"kind_{number}": kind for number, kind in enumerate(named)}
+    params: dict[str, Any] = {f"kind_{number}": kind for number, kind in enumerate(named)}
     rows = session.run(
         claim_text(len(named)),
         queue=queue,

@@ -8,7 +8,7 @@ word), a fragment from here, or `rows:shape` (a row list, sent as one JSON param
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -211,11 +211,6 @@ def sql(text: str, vocabulary: JobColumnVocabulary, vendor: str) -> str:
     return render(text, key, vendor)
 
 
-def _words(vocabulary: JobColumnVocabulary, statuses: frozenset[JobStatus]) -> str:
-    words = sorted(word for status in statuses for word in vocabulary.read_words(status))
-    return "(" + ", ".join(f"'{word}'" for word in words) + ")"
-
-
 def _place(name: str, vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
     if name == "table":
         return vocabulary.table
@@ -226,28 +221,43 @@ def _place(name: str, vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
     if name in dialect.fragments:
         return dialect.fragments[name]
     head, _, rest = name.partition(":")
-    match head:
-        case "":
-            return f"'{vocabulary.word(JobStatus(rest))}'"
-        case "rows":
-            return dialect.rows(rest, vocabulary.id_type)
-        case "after":
-            # A delay column of a row list. SQLite cannot add fractions of a second to text exactly, so
-            # there the session has added T already.
-            return rest if dialect.vendor == "sqlite" else f"t.now + {rest} * interval '1 second'"
-        case "plus":
-            start, _, seconds = rest.partition("+")
-            if dialect.vendor == "sqlite":
-                return _SQLITE_PLUS.format(start, seconds)
-            return f"{start} + ({seconds}) * interval '1 second'"
-        case "in":
-            wanted = {"claimable": CLAIMABLE, "terminal": TERMINAL}.get(rest) or frozenset(
-                JobStatus(word) for word in rest.split("/")
-            )
-            return _words(vocabulary, wanted)
-        case "word":
-            if not vocabulary.words:
-                return rest
-            cases = " ".join(f"WHEN '{s.value}' THEN '{vocabulary.word(s)}'" for s in vocabulary.words)
-            return f"CASE {rest} {cases} ELSE {rest} END"
-    raise KeyError(f"{name!r} is no column, word or fragment")
+    return _FRAGMENTS[head](rest, vocabulary, dialect)
+
+
+def _after(delay: str, _vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
+    """T plus a delay column of a row list. SQLite cannot add fractions of a second to text exactly, so there
+    the session has added T already."""
+    return delay if dialect.vendor == "sqlite" else f"t.now + {delay} * interval '1 second'"
+
+
+def _plus(text: str, _vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
+    """`start+seconds`, whole seconds."""
+    start, _, seconds = text.partition("+")
+    if dialect.vendor == "sqlite":
+        return _SQLITE_PLUS.format(start, seconds)
+    return f"{start} + ({seconds}) * interval '1 second'"
+
+
+def _in(text: str, vocabulary: JobColumnVocabulary, _dialect: Dialect) -> str:
+    named = {"claimable": CLAIMABLE, "terminal": TERMINAL}
+    statuses = named.get(text) or [JobStatus(word) for word in text.split("/")]
+    words = sorted(word for status in statuses for word in vocabulary.read_words(status))
+    return "(" + ", ".join(f"'{word}'" for word in words) + ")"
+
+
+def _word(column: str, vocabulary: JobColumnVocabulary, _dialect: Dialect) -> str:
+    """A column of standard words, in the table's own."""
+    if not vocabulary.words:
+        return column
+    cases = " ".join(f"WHEN '{s.value}' THEN '{vocabulary.word(s)}'" for s in vocabulary.words)
+    return f"CASE {column} {cases} ELSE {column} END"
+
+
+_FRAGMENTS: dict[str, Callable[[str, JobColumnVocabulary, Dialect], str]] = {
+    "": lambda text, vocabulary, _: f"'{vocabulary.word(JobStatus(text))}'",
+    "rows": lambda text, vocabulary, dialect: dialect.rows(text, vocabulary.id_type),
+    "after": _after,
+    "plus": _plus,
+    "in": _in,
+    "word": _word,
+}

@@ -6,6 +6,7 @@ joined from the running index and read every lease in flight once for each endin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -134,7 +135,56 @@ def read_row(session: Session, job_id: Any) -> Found | None:
     return Found(*row)
 
 
-def reason(session: Session, found: Found | None, token: dict[str, Any], verb: str) -> str:
+Token = dict[str, Any]
+HOLDER = frozenset({"renew", "stage", "commit", "end"})
+WRITERS = frozenset({"stage", "commit"})
+ALL = HOLDER | {"acknowledge_cancel"}
+
+# The contract's order. Each line: the reason, the verbs it is for, the field it needs, and when it applies.
+REASONS: tuple[tuple[str, frozenset[str], str, Callable[[Found, Token], bool]], ...] = (
+    ("EPOCH", HOLDER, "status", lambda row, token: token["epoch"] != row.current_epoch),
+    ("GENERATION", ALL, "status", lambda row, token: row.generation != token["generation"]),
+    ("ATTEMPT", ALL, "attempt_id", lambda row, token: row.attempt_id != token["attempt_id"]),
+    (
+        "OWNER",
+        ALL,
+        "worker_id",
+        lambda row, token: row.status == JobStatus.RUNNING and row.worker_id != token["worker_id"],
+    ),
+    ("STATUS", ALL, "status", lambda row, token: row.status != JobStatus.RUNNING),
+    ("EPOCH", HOLDER, "scheduler_epoch", lambda row, token: row.scheduler_epoch != token["epoch"]),
+    ("STATUS", frozenset({"acknowledge_cancel"}), "status", lambda row, token: True),
+    (
+        "CANCELLED",
+        HOLDER - {"end"},
+        "cancel_generation",
+        lambda row, token: row.cancel_generation != token["cancel_generation"],
+    ),
+    (
+        "STALE_INPUT",
+        WRITERS,
+        "revision",
+        lambda row, token: (row.revision, row.input_digest) != (token["revision"], token["input_digest"]),
+    ),
+    (
+        "LEASE_EXPIRED",
+        HOLDER,
+        "status",
+        lambda row, token: row.lease_expires_at is None or row.lease_expires_at <= row.now,
+    ),
+    (
+        "DEADLINE",
+        HOLDER,
+        "deadline_at",
+        lambda row, token: row.deadline_at is not None and row.deadline_at <= row.now,
+    ),
+    ("HELD", WRITERS, "hold_reason", lambda row, token: row.hold_reason != ""),
+    ("EFFECT_UNRESOLVED", frozenset({"commit"}), "open_effects", lambda row, token: row.open_effects > 0),
+    ("NOT_STAGED", frozenset({"commit"}), "result_commit_id", lambda row, token: token.get("result") is None),
+)
+
+
+def reason(session: Session, found: Found | None, token: Token, verb: str) -> str:
     """Return why `token` may not do `verb`: the first that applies, in the contract's order.
 
     Time only moves on, so what was refused at T is still refused when this reads a slightly later one;
@@ -142,37 +192,7 @@ def reason(session: Session, found: Found | None, token: dict[str, Any], verb: s
     """
     if found is None:
         return "NOT_FOUND"
-    has = session.vocabulary.has
-    if token["epoch"] != found.current_epoch and verb != "acknowledge_cancel":
-        return "EPOCH"
-    if found.generation != token["generation"]:
-        return "GENERATION"
-    if has("attempt_id") and found.attempt_id != token["attempt_id"]:
-        return "ATTEMPT"
-    if has("worker_id") and found.status == JobStatus.RUNNING and found.worker_id != token["worker_id"]:
-        return "OWNER"
-    if found.status != JobStatus.RUNNING:
-        return "STATUS"
-    if has("scheduler_epoch") and found.scheduler_epoch != token["epoch"] and verb != "acknowledge_cancel":
-        return "EPOCH"
-    if verb == "acknowledge_cancel":
-        return "STATUS"
-    if verb != "end" and has("cancel_generation") and found.cancel_generation != token["cancel_generation"]:
-        return "CANCELLED"
-    if (
-        verb in ("stage", "commit")
-        and has("revision")
-        and (found.revision != token["revision"] or found.input_digest != token["input_digest"])
-    ):
-        return "STALE_INPUT"
-    if found.lease_expires_at is None or found.lease_expires_at <= found.now:
-        return "LEASE_EXPIRED"
-    if found.deadline_at is not None and found.deadline_at <= found.now:
-        return "DEADLINE"
-    if verb in ("stage", "commit") and found.hold_reason:
-        return "HELD"
-    if verb == "commit" and found.open_effects:
-        return "EFFECT_UNRESOLVED"
-    if verb == "commit" and has("result_commit_id"):
-        return "NOT_STAGED"
+    for name, verbs, needs, applies in REASONS:
+        if verb in verbs and session.vocabulary.has(needs) and applies(found, token):
+            return name
     return "LEASE_EXPIRED"

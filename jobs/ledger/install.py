@@ -8,8 +8,10 @@ from jobs.ledger import triggers
 
 # Updates of these rows touch no index while the row's page has room (HOT); vacuum must keep up with a queue.
 _STORAGE = (
-    "ALTER TABLE jobs_job SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,"
-    " autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1)",
+    (
+        "ALTER TABLE jobs_job SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,"
+        " autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1)"
+    ),
     "ALTER TABLE jobs_attempt SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02)",
 )
 _ROW = """

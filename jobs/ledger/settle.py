@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from jobs.ledger.fence import fence
 from jobs.ledger.session import Session
+from jobs.ledger.slots import needs_person
 from jobs.status import JobStatus
 
 COMMIT = f"""
@@ -42,14 +43,6 @@ SELECT j.{{id}}
  WHERE j.{{id}} = r.id
 {fence("stage")}
 """
-
-# What an open effect makes of an ending: only a person can settle it. Read under the job's lock, which every
-# slot write takes first.
-NEEDS_PERSON = (
-    "EXISTS (SELECT 1 FROM jobs_effectslot s WHERE s.job_id = k.{id} AND s.status IN ('executing', 'unknown')"
-    " AND (s.replay = 'non_replayable' OR s.in_conflict OR s.key_valid_until <= t.now"
-    " OR (s.replay = 'queryable' AND NOT s.inquirable)))"
-)
 
 # *Endings*, line by line; `cause` is the line that applied. Each line is emitted for a table that can say it.
 END = """
@@ -146,7 +139,7 @@ class Ended(NamedTuple):
 @cache
 def end_text(fenced_by: str) -> str:
     """Return the ending statement under one of `FENCES`."""
-    return END.replace("NEEDS_PERSON", NEEDS_PERSON).replace("FENCE", FENCES[fenced_by].strip("\n"))
+    return END.replace("NEEDS_PERSON", needs_person("k")).replace("FENCE", FENCES[fenced_by].strip("\n"))
 
 
 def commit(session: Session, leases: Sequence[dict[str, Any]]) -> set[Any]:

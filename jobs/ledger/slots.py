@@ -33,6 +33,19 @@ SELECT %(effect_id)s, %(job_id)s, %(revision)s, '', %(slot)s, 'job', 'non_replay
 """
 
 
+def needs_person(job: str) -> str:
+    """Return the test whether an open effect of the row aliased `job` can be settled by a person only.
+
+    Read under the job's lock, which every slot write takes first.
+    """
+    return (
+        f"EXISTS (SELECT 1 FROM jobs_effectslot s WHERE s.job_id = {job}.{{id}}"
+        " AND s.status IN ('executing', 'unknown')"
+        " AND (s.replay = 'non_replayable' OR s.in_conflict OR s.key_valid_until <= t.now"
+        " OR (s.replay = 'queryable' AND NOT s.inquirable)))"
+    )
+
+
 def executing_to_unknown(session: Session, ids: Sequence[Any]) -> None:
     """Turn what an ended attempt was sending into `unknown`: found by anyone else it means just that."""
     if ids:

@@ -74,8 +74,10 @@ def _statements(name: str, trigger: Trigger, vendor: str) -> list[str]:
     if vendor == "sqlite":
         when = f"({trigger.when})" + (f" AND ({trigger.also})" if trigger.also else "")
         return [
-            f'CREATE TRIGGER "{name}" BEFORE {trigger.event} ON {trigger.table} FOR EACH ROW WHEN {when}'
-            f" BEGIN SELECT RAISE(ABORT, '{message}'); END"
+            (
+                f'CREATE TRIGGER "{name}" BEFORE {trigger.event} ON {trigger.table} FOR EACH ROW WHEN {when}'
+                f" BEGIN SELECT RAISE(ABORT, '{message}'); END"
+            )
         ]
     head = f'CREATE TRIGGER "{name}" BEFORE {trigger.event} ON {trigger.table} FOR EACH ROW WHEN ({trigger.when})'
     if not trigger.also:
@@ -84,8 +86,10 @@ def _statements(name: str, trigger: Trigger, vendor: str) -> list[str]:
     function = f"{name}_also"
     result = "OLD" if trigger.event == "DELETE" else "NEW"
     return [
-        f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$"
-        f" BEGIN IF {trigger.also} THEN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'check_violation';"
-        f" END IF; RETURN {result}; END $$",
+        (
+            f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$"
+            f" BEGIN IF {trigger.also} THEN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'check_violation';"
+            f" END IF; RETURN {result}; END $$"
+        ),
         f"{head} EXECUTE FUNCTION {function}('{message}')",
     ]

@@ -59,9 +59,9 @@ DELETE FROM jobs_fencerefusal
 """
 
 
-def _json(session: Session, text: str, **values: Any) -> tuple[str, dict[str, str]]:
+def _json(session: Session, text: str, **values: Any) -> tuple[str, dict[str, Any]]:
     """Place JSON values: PostgreSQL wants the cast said."""
-    params = {}
+    params: dict[str, Any] = {}
     for marker, value in values.items():
         name = f"json_{marker.lower()}"
         text = text.replace(marker, f"%({name})s::jsonb" if session.locks_rows else f"%({name})s")

@@ -26,7 +26,7 @@ CLAIMABLE_WORDS = sorted(CLAIMABLE)
 IDLE_WORDS = [JobStatus.PENDING, JobStatus.BLOCKED, JobStatus.WAITING]
 
 
-class Job(Protected):
+class Job(Protected):  # type: ignore[django-manager-missing]  # protected managers are made at run time
     """A durable unit of work. Written by the verbs of `Job.objects` only."""
 
     id = models.UUIDField(primary_key=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -19,7 +19,7 @@ class ApiTokenManager(models.Manager["ApiToken"]):
         self,
         name: str,
         *,
-        user: object,
+        user: Any,
         scopes: list[str],
         queues: list[str],
         expires_at: datetime | None = None,
