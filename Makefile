@@ -11,7 +11,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: var/.migrated ## Make the environment, the secrets and the database
-	@echo "setup: ready; `make demo` or `make run` starts the product"
+	@echo 'setup: ready; "make demo" or "make run" starts the product'
 
 demo: var/.migrated ## Start console, API and worker with example data (SQLite unless DATABASE_URL says otherwise)
 	@exec $(PY) -m config.serve --demo
