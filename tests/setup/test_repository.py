@@ -53,3 +53,10 @@ def test_every_direct_dependency_is_explained():
         for line in (ROOT / "requirements" / source).read_text("utf-8").splitlines():
             if name := re.match(r"[a-z][a-z0-9-]*", line):
                 assert name[0] in explained, name[0]
+
+
+def test_make_quotes_without_backticks():
+    """In a recipe the shell runs what they enclose: a hint to type `make demo` would start it."""
+    recipes = [line for line in (ROOT / "Makefile").read_text("utf-8").splitlines() if line.startswith("\t")]
+    assert recipes
+    assert not [line for line in recipes if "`" in line]
