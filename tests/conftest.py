@@ -5,7 +5,7 @@ Of the browser and pgbouncer see tests/needs.py. For the database:
 - `db` (one transaction, rolled back) is for a single connection. The ledger's transactions run inside it;
   pass `now` to every verb, because what a test does takes time and a lease must not depend on it.
 - `transactional_db` is for several connections, threads and processes. Afterwards every table is emptied and
-  the scheduler stands at epoch 1 with claims open (tests/flush.py); close the connections of your own threads.
+  the scheduler stands at epoch 1 with claims open (tests/flush.py); close your own threads' connections.
 - Rows of any status are built by tests/build.py.
 
 Counts in memory (jobs.measures), callbacks on jobs (HOOKS) and kinds registered by a test are gone after it.
