@@ -6,9 +6,10 @@ reader's language.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections
@@ -19,6 +20,14 @@ from jobs.status import JobStatus
 
 if TYPE_CHECKING:
     from jobs.models.job import Job
+    from jobs.models.queue import Queue
+    from jobs.models.scheduler import Scheduler
+    from jobs.models.worker import Worker
+
+WORKER_TTL = timedelta(seconds=90)
+"""A worker not heard of for this long is taken for dead (contract §8)."""
+ROWS = 1000
+"""More workers or paused queues than this are not looked at for a sentence."""
 
 CATALOGUE = {
     # refusals of a person's verb
@@ -118,26 +127,83 @@ class Explanation:
         return sentence(self.code, self.params)
 
 
-def explain(job: Job, *, using: str = "default") -> Explanation:
+class Surroundings:
+    """What a job's whereabouts depend on besides its own row; each part is read once, when first asked for.
+
+    One object serves a whole page of jobs, so that a list costs as many queries as a single job.
+    """
+
+    def __init__(self, *, using: str = "default", now: datetime | None = None) -> None:
+        self.using = using
+        self._given = now
+
+    @cached_property
+    def now(self) -> datetime:
+        """The database's clock."""
+        return self._given or clock(self.using)
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        """The scheduler row."""
+        from jobs.models import Scheduler
+
+        return Scheduler.objects.using(self.using).get()
+
+    @cached_property
+    def paused(self) -> dict[str, Queue]:
+        """The queues that are closed at this moment, by name."""
+        from jobs.models import Queue
+
+        rows = Queue.objects.using(self.using).filter(paused_at__isnull=False).order_by("name")[:ROWS]
+        return {q.name: q for q in rows if q.paused_until is None or q.paused_until > self.now}
+
+    @cached_property
+    def workers(self) -> list[Worker]:
+        """The workers that have not stopped, the one heard of last first."""
+        from jobs.models import Worker
+
+        return list(
+            Worker.objects.using(self.using).filter(stopped_at=None).order_by("-beat_at", "id")[:ROWS]
+        )
+
+    @cached_property
+    def live(self) -> list[Worker]:
+        """The workers that claim: heard of lately and not fenced."""
+        since = self.now - WORKER_TTL
+        return [w for w in self.workers if w.beat_at > since and w.fenced_at is None]
+
+    @cached_property
+    def silent(self) -> list[Worker]:
+        """The workers that neither stopped nor were heard of lately."""
+        since = self.now - WORKER_TTL
+        return [w for w in self.workers if w.beat_at <= since]
+
+
+def explain(job: Job, *, using: str = "default", now: datetime | None = None) -> Explanation:
     """Return the one reason why `job` is where it is. Reads small tables only, writes nothing."""
-    return _ended(job) or _running(job, using) or _held_back(job, using) or _due(job, using)
+    return _why(job, Surroundings(using=using, now=now))
 
 
-def explain_many(jobs: list[Job], *, using: str = "default") -> list[Explanation]:
-    """Explain a page of jobs."""
-    return [explain(job, using=using) for job in jobs]
+def explain_many(
+    jobs: Iterable[Job], *, around: Surroundings | None = None, using: str = "default"
+) -> list[Explanation]:
+    """Explain a page of jobs in at most four queries; `around` shares what has been read already."""
+    around = around or Surroundings(using=using)
+    return [_why(job, around) for job in jobs]
 
 
 def clock(using: str = "default") -> datetime:
     """Return the database's clock: what leases and schedules are judged by."""
-    from datetime import UTC
-
     if connections[using].vendor == "sqlite":
         return datetime.now(UTC)
     with connections[using].cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         moment: datetime = cursor.fetchone()[0]
     return moment
+
+
+def _why(job: Job, around: Surroundings) -> Explanation:
+    return _ended(job) or _running(job, around) or _held_back(job, around) or _due(job, around)
 
 
 def _ended(job: Job) -> Explanation | None:
@@ -158,23 +224,21 @@ def _ended(job: Job) -> Explanation | None:
     return None
 
 
-def _running(job: Job, using: str) -> Explanation | None:
-    from jobs.models import Scheduler
-
+def _running(job: Job, around: Surroundings) -> Explanation | None:
     if job.status != JobStatus.RUNNING:
         return None
     worker = job.worker_id or ""
-    epoch = Scheduler.objects.using(using).get().epoch
+    epoch = around.scheduler.epoch
     if job.scheduler_epoch < epoch:
         return Explanation("WHY_OLD_EPOCH", {"claimed": job.scheduler_epoch, "epoch": epoch})
-    if job.lease_expires_at is not None and job.lease_expires_at <= clock(using):
+    if job.lease_expires_at is not None and job.lease_expires_at <= around.now:
         return Explanation("WHY_EXPIRED", {"worker": worker})
     if job.cancel_requested_at:
         return Explanation("WHY_CANCEL_REQUESTED", {"by": job.cancel_requested_by, "worker": worker})
     return Explanation("WHY_RUNNING", {"worker": worker, "until": job.lease_expires_at})
 
 
-def _held_back(job: Job, using: str) -> Explanation | None:
+def _held_back(job: Job, around: Surroundings) -> Explanation | None:
     if job.status == JobStatus.UNCERTAIN:
         code = "WHY_UNCERTAIN_CANCEL" if job.cancel_requested_at else "WHY_UNCERTAIN"
         return Explanation(code, {"open": job.open_effects})
@@ -182,11 +246,10 @@ def _held_back(job: Job, using: str) -> Explanation | None:
         return Explanation("WHY_HELD", {"hold": job.hold_reason})
     if job.status == JobStatus.BLOCKED:
         return Explanation("WHY_BLOCKED", {"edges": job.unmet_edges})
-    now = clock(using)
     due = job.next_attempt_at
     if due is None:
         return Explanation("WHY_WAITING_APPROVAL", {})
-    if due <= now:
+    if due <= around.now:
         return None
     if job.status == JobStatus.WAITING:
         return Explanation("WHY_WAITING", {"what": job.wait_reason, "at": due})
@@ -197,18 +260,13 @@ def _held_back(job: Job, using: str) -> Explanation | None:
     return Explanation("WHY_SCHEDULED", {"at": due})
 
 
-def _due(job: Job, using: str) -> Explanation:
-    from datetime import timedelta
-
-    from jobs.models import Queue, Scheduler, Worker
-
-    now = clock(using)
+def _due(job: Job, around: Surroundings) -> Explanation:
     since = job.next_attempt_at
-    scheduler = Scheduler.objects.using(using).get()
+    scheduler = around.scheduler
     if not scheduler.claims_open:
         return Explanation("WHY_CLAIMS_CLOSED", {"by": scheduler.changed_by, "reason": scheduler.reason})
-    queue = Queue.objects.using(using).filter(name=job.queue, paused_at__isnull=False).first()
-    if queue is not None and (queue.paused_until is None or queue.paused_until > now):
+    queue = around.paused.get(job.queue)
+    if queue is not None:
         params = {
             "since": since,
             "queue": job.queue,
@@ -217,15 +275,9 @@ def _due(job: Job, using: str) -> Explanation:
             "reason": queue.pause_reason,
         }
         return Explanation("WHY_QUEUE_PAUSED_UNTIL" if queue.paused_until else "WHY_QUEUE_PAUSED", params)
-    live = [
-        w
-        for w in Worker.objects.using(using).filter(
-            beat_at__gt=now - timedelta(seconds=90), stopped_at=None, fenced_at=None
-        )
-        if job.queue in w.queues or "*" in w.queues
-    ]
-    if not live:
+    serving = [w for w in around.live if job.queue in w.queues or "*" in w.queues]
+    if not serving:
         return Explanation("WHY_NO_WORKER", {"queue": job.queue})
-    if not any(job.kind in w.kinds for w in live):
+    if not any(job.kind in w.kinds for w in serving):
         return Explanation("WHY_UNKNOWN_KIND", {"kind": job.kind})
     return Explanation("WHY_READY", {"since": since})
