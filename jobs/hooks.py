@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jobs.ledger import cancel, settle, slots, worker
-from jobs.ledger.claim import Claimed
 from jobs.ledger.session import Session
 from jobs.ledger.settle import Ended
+from jobs.outcomes import Lease
 from jobs.status import TERMINAL, AttemptStatus, JobStatus
 
 IdsCallback = Callable[[Sequence[Any]], None]
@@ -22,7 +22,7 @@ IdsCallback = Callable[[Sequence[Any]], None]
 class RuntimeHooks:
     """The empty hooks: a table with nothing beside it. Each runs inside the transaction of its write."""
 
-    def claimed(self, session: Session, taken: Sequence[Claimed], *, worker_id: str, epoch: int) -> None:
+    def claimed(self, session: Session, taken: Sequence[Lease]) -> None:
         """Jobs were claimed."""
 
     def lost(
@@ -30,8 +30,8 @@ class RuntimeHooks:
     ) -> None:
         """Attempts were superseded by a takeover."""
 
-    def committed(self, session: Session, tokens: Sequence[dict[str, Any]]) -> None:
-        """Results became canonical."""
+    def committed(self, session: Session, ids: Sequence[Any], leases: str) -> None:
+        """Results became canonical; `leases` is their encoded row list."""
 
     def ended(
         self, session: Session, landed: Sequence[Ended], rows: dict[Any, dict[str, Any]], *, verb: str
@@ -76,23 +76,9 @@ class JobHooks(RuntimeHooks):
         self.on_ended: list[IdsCallback] = []
         self.on_recovered: list[IdsCallback] = []
 
-    def claimed(self, session: Session, taken: Sequence[Claimed], *, worker_id: str, epoch: int) -> None:
-        settle.open_attempts(
-            session,
-            [
-                {
-                    "id": c.id,
-                    "attempt_id": c.attempt_id,
-                    "generation": c.generation,
-                    "revision": c.revision,
-                    "epoch": epoch,
-                    "started_at": c.started_at,
-                }
-                for c in taken
-            ],
-            worker=worker_id,
-        )
-        worker.add_change(session, "claim", [[c.id, "running"] for c in taken])
+    def claimed(self, session: Session, taken: Sequence[Lease]) -> None:
+        settle.open_attempts(session, [lease.job_id for lease in taken])
+        worker.add_change(session, "claim", [[lease.job_id, "running"] for lease in taken])
 
     def lost(
         self, session: Session, attempt_ids: Sequence[Any], job_ids: Sequence[Any], *, error_code: str
@@ -105,23 +91,11 @@ class JobHooks(RuntimeHooks):
         for callback in self.on_recovered:
             callback(job_ids)
 
-    def committed(self, session: Session, tokens: Sequence[dict[str, Any]]) -> None:
-        settle.close_attempts(
-            session,
-            [
-                {
-                    "attempt_id": t["attempt_id"],
-                    "status": AttemptStatus.COMMITTED,
-                    "result": t.get("result"),
-                    "result_digest": t["result_digest"],
-                    "log": t.get("log"),
-                }
-                for t in tokens
-            ],
-        )
-        worker.add_change(session, "commit", [[t["id"], "succeeded"] for t in tokens])
+    def committed(self, session: Session, ids: Sequence[Any], leases: str) -> None:
+        settle.close_committed(session, leases)
+        worker.add_change(session, "commit", [[job_id, "succeeded"] for job_id in ids])
         for callback in self.on_ended:
-            callback([t["id"] for t in tokens])
+            callback(ids)
 
     def ended(
         self, session: Session, landed: Sequence[Ended], rows: dict[Any, dict[str, Any]], *, verb: str

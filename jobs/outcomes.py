@@ -5,10 +5,10 @@ Outcomes are a closed list and never stored in `error_code`. Losing a race is an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs.status import JobStatus, WaitReason
 
@@ -68,8 +68,7 @@ class Outcome:
         return self.code in (Code.RENEWED, Code.STAGED, Code.COMMITTED, Code.LANDED)
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """The limited exclusive right to one job: the token that every later write presents."""
 
     job_id: Any
@@ -110,7 +109,7 @@ class Lease:
 
     def told_cancel(self, cancel_generation: int) -> Lease:
         """Return the lease with the newest cancel number, good for renewals only."""
-        return replace(self, cancel_generation=cancel_generation)
+        return self._replace(cancel_generation=cancel_generation)
 
     @property
     def attempts_used(self) -> int:

@@ -17,7 +17,6 @@ from jobs.ledger import claim as claims
 from jobs.ledger import epoch as scheduler
 from jobs.ledger import fence, recover, renew, settle
 from jobs.ledger import worker as worker_rows
-from jobs.ledger.claim import Claimed
 from jobs.ledger.session import Session, transact
 from jobs.ledger.settle import Ended
 from jobs.outcomes import Code, Ending, Lease, Outcome
@@ -84,10 +83,10 @@ class DurableJobRuntime:
         epoch = self.current_epoch() if epoch is None else epoch
         ttl = ttl or self.lease_seconds
 
-        def work(session: Session) -> list[Claimed]:
+        def work(session: Session) -> list[Lease]:
             if now is not None:
                 claims.promote(session, limit=1000)
-            taken: list[Claimed] = []
+            taken: list[Lease] = []
             for queue in queues:
                 if len(taken) < max_claims:
                     taken += claims.claim_queue(
@@ -100,12 +99,12 @@ class DurableJobRuntime:
                         ttl=ttl,
                     )
             if taken:
-                self.hooks.claimed(session, taken, worker_id=worker_id, epoch=epoch)
+                self.hooks.claimed(session, taken)
             return taken
 
         taken = self._transact(work, now)
         self._checked("claim", len(taken), len(taken))
-        return [self._lease(c, worker_id, epoch, ttl) for c in taken]
+        return taken
 
     def claim_job(
         self,
@@ -125,7 +124,7 @@ class DurableJobRuntime:
         epoch = self.current_epoch() if epoch is None else epoch
         ttl = ttl or self.lease_seconds
 
-        def work(session: Session) -> list[Claimed]:
+        def work(session: Session) -> list[Lease]:
             key = session.key(job_id)
             session.lock([key])
             if expected_state_version is not None and not self._at_version(
@@ -147,7 +146,7 @@ class DurableJobRuntime:
                 claims.promote_id(session, job_id)
                 taken = claims.claim_id(session, job_id, worker=worker_id, epoch=epoch, ttl=ttl)
             if taken:
-                self.hooks.claimed(session, taken, worker_id=worker_id, epoch=epoch)
+                self.hooks.claimed(session, taken)
             return taken
 
         try:
@@ -155,7 +154,7 @@ class DurableJobRuntime:
         except _NotOurs:
             taken = []
         self._checked("claim", 1, len(taken))
-        return self._lease(taken[0], worker_id, epoch, ttl) if taken else None
+        return taken[0] if taken else None
 
     # -- the holder's verbs -------------------------------------------------------------------------------
 
@@ -215,16 +214,24 @@ class DurableJobRuntime:
         leases = [lease for lease, _, _ in results]
 
         def work(session: Session) -> list[Outcome]:
+            logs_of = logs or {}
             tokens = [
-                lease.token()
-                | {"result": text, "result_digest": digest, "log": (logs or {}).get(lease.attempt_id)}
+                {
+                    **lease.token(),
+                    "result": text,
+                    "result_digest": digest,
+                    "log": logs_of.get(lease.attempt_id),
+                }
                 for lease, text, digest in results
             ]
-            session.lock([t["id"] for t in tokens])
-            landed = settle.commit(session, tokens)
-            winners = [t for t in tokens if t["id"] in landed]
-            if winners:
-                self.hooks.committed(session, winners)
+            rows = session.encode("leases", tokens)
+            session.lock(rows)
+            landed = settle.commit(session, rows)
+            if landed:
+                winners = [t for t in tokens if t["id"] in landed]
+                if len(winners) < len(tokens):
+                    rows = session.encode("leases", winners)
+                self.hooks.committed(session, [t["id"] for t in winners], rows)
             return [
                 Outcome(Code.COMMITTED, status=JobStatus.SUCCEEDED, result_digest=t["result_digest"])
                 if t["id"] in landed
@@ -428,32 +435,6 @@ class DurableJobRuntime:
             if closed == (attempt_status(ending.verb, found.status), ending.error_code):
                 return Outcome(Code.LANDED, replay=True, status=found.status)
         return None
-
-    def _lease(self, taken: Claimed, worker_id: str, epoch: int, ttl: int) -> Lease:
-        return Lease(
-            job_id=taken.id,
-            attempt_id=taken.attempt_id,
-            generation=taken.generation,
-            worker_id=worker_id,
-            epoch=epoch,
-            lease_expires_at=taken.lease_expires_at,
-            ttl_seconds=min(ttl, taken.lease_seconds or ttl),
-            cancel_generation=taken.cancel_generation or 0,
-            revision=taken.revision or 1,
-            input_digest=taken.input_digest or "",
-            input=taken.input or "{}",
-            kind=taken.kind or "",
-            queue=taken.queue or "",
-            label=taken.label or "",
-            priority=taken.priority or 0,
-            deadline_at=taken.deadline_at,
-            attempt_count=taken.attempt_count or taken.generation,
-            attempts_excused=taken.attempts_excused or 0,
-            max_attempts=taken.max_attempts or 1,
-            created_at=taken.created_at,
-            started_at=taken.started_at,
-            due_at=taken.next_attempt_at,
-        )
 
 
 class _NotOurs(Exception):

@@ -5,15 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobs.ledger.session import Session, attempt_prefix
 from jobs.ledger.slots import needs_person
+from jobs.outcomes import Lease
 
-# One branch per kind the worker knows, so that a backlog of unknown kinds, other queues or far-future jobs
-# is never stepped over. The head is read without locks and is longer than what is asked for: rows that
-# another claim holds are skipped, not waited for. The pick is materialised because a bare
-# `IN (... LIMIT ... SKIP LOCKED)` was seen to claim 5,000 rows for a limit of 1.
+READY = """
+?queue|       AND j.{queue} = %(queue)s
+?kind|       AND j.{kind} = %(kind_NUMBER)s
+       AND j.{status} IN {in:claimable}
+?ready_at|       AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
+?next_attempt_at,!ready_at|       AND (j.{next_attempt_at} IS NULL OR j.{next_attempt_at} <= t.now)
+?cancel_requested_at|       AND j.{cancel_requested_at} IS NULL
+?hold_reason|       AND j.{hold_reason} = ''
+?deadline_at|       AND (j.{deadline_at} IS NULL OR j.{deadline_at} > t.now)
+     ORDER BY
+?priority|              j.{priority} DESC,
+?ready_at|              j.{ready_at},
+?next_attempt_at,!ready_at|              j.{next_attempt_at},
+              j.{id}
+"""
+
+# Of one kind the ready rows stand in the claim index in claim order: lock the first ones that are free.
+PICK_KIND = """
+  SELECT j.{id} AS id
+    FROM {table} AS j CROSS JOIN t
+   WHERE true
+READY
+   LIMIT %(limit)s {skip_locked}
+"""
+
+# Of several kinds, one branch each, so that a backlog of unknown kinds, other queues or far-future jobs is
+# never stepped over. The head is read without locks and is longer than what is asked for: rows that another
+# claim holds are skipped, not waited for.
 HEAD = """
   SELECT * FROM (
     SELECT j.{id} AS id
@@ -23,19 +48,8 @@ HEAD = """
 ?next_attempt_at,!ready_at|         , j.{next_attempt_at} AS due
 ?!ready_at,!next_attempt_at|         , {no_time} AS due
       FROM {table} AS j CROSS JOIN t
-     WHERE j.{status} IN {in:claimable}
-?ready_at|       AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
-?next_attempt_at,!ready_at|       AND (j.{next_attempt_at} IS NULL OR j.{next_attempt_at} <= t.now)
-?queue|       AND j.{queue} = %(queue)s
-?kind|       AND j.{kind} = %(kind_NUMBER)s
-?cancel_requested_at|       AND j.{cancel_requested_at} IS NULL
-?hold_reason|       AND j.{hold_reason} = ''
-?deadline_at|       AND (j.{deadline_at} IS NULL OR j.{deadline_at} > t.now)
-     ORDER BY
-?priority|              j.{priority} DESC,
-?ready_at|              j.{ready_at},
-?next_attempt_at,!ready_at|              j.{next_attempt_at},
-              j.{id}
+     WHERE true
+READY
      LIMIT %(scan)s) AS head_NUMBER
 """
 
@@ -73,6 +87,8 @@ EXPIRED = """
 ?open_effects|   AND (j.{open_effects} = 0 OR NOT NEEDS_PERSON)
 """
 
+# The pick is materialised because a bare `IN (... LIMIT ... SKIP LOCKED)` was seen to claim 5,000 rows for a
+# limit of 1; the update tests every predicate again.
 CLAIM = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now),
 HEADSpick AS MATERIALIZED (PICK)
@@ -97,23 +113,22 @@ UPDATE {table} AS j
  WHERE j.{id} IN (SELECT id FROM pick LIMIT %(limit)s)
    AND EXISTS (SELECT 1 FROM jobs_scheduler s
                 WHERE s.id = 1 AND s.epoch = %(epoch)s AND s.claims_open
-                  AND (s.clock_high_water IS NULL OR s.clock_high_water <= {plus:t.now+1}))
+                  AND (s.clock_high_water IS NULL OR s.clock_high_water <= (SELECT {plus:t.now+1} FROM t)))
    AND NOT EXISTS (SELECT 1 FROM jobs_worker w WHERE w.id = %(worker)s AND w.fenced_at IS NOT NULL)
-?queue|   AND NOT EXISTS (SELECT 1 FROM jobs_queue q WHERE q.name = j.{queue} AND q.paused_at IS NOT NULL
-?queue|                      AND (q.paused_until IS NULL OR q.paused_until > t.now))
+?queue|   AND NOT EXISTS (SELECT 1 FROM jobs_queue q WHERE q.name = THE_QUEUE AND q.paused_at IS NOT NULL
+?queue|                      AND (q.paused_until IS NULL OR q.paused_until > (SELECT t.now FROM t)))
 ?cancel_requested_at|   AND j.{cancel_requested_at} IS NULL
 ?hold_reason|   AND j.{hold_reason} = ''
 ?deadline_at|   AND (j.{deadline_at} IS NULL OR j.{deadline_at} > t.now)
 WHERE_FREE
-RETURNING {j}{id}
+RETURNING {key:{j}{id}}
+?attempt_id|        , {key:{j}{attempt_id}}
         , {j}{generation}
-        , {j}{lease_expires_at}
+        , {micros:{j}{lease_expires_at}}
 RETURNED
 """
 
-# Between a claim's T and a claim by id nothing moves: the lock is held and the instant is one.
-RETURNED = [
-    "attempt_id",
+RETURNED = (
     "cancel_generation",
     "revision",
     "input_digest",
@@ -122,67 +137,40 @@ RETURNED = [
     "queue",
     "label",
     "priority",
-    "deadline_at",
     "attempt_count",
     "attempts_excused",
     "max_attempts",
     "lease_seconds",
-    "created_at",
-    "started_at",
-    "next_attempt_at",
-]
+)
+TIMES = ("deadline_at", "created_at", "started_at", "next_attempt_at")
 
 
 @cache
 def claim_text(kinds: int, *, takeover: bool = False) -> str:
-    """Return the claim for `kinds` kinds known to the worker; 0 is a claim by id, of an expired row for `takeover`."""
-    if kinds:
-        branches = "  UNION ALL\n".join(
-            HEAD.strip("\n").replace("NUMBER", str(n)) + "\n" for n in range(kinds)
-        )
-        heads, pick = f"head AS MATERIALIZED (\n{branches}),\n", PICK_HEAD
-    else:
-        heads, pick = "", PICK_ID
-    returned = "\n".join(f"?{name}|        , {{j}}{{{name}}}" for name in RETURNED)
+    """Return the claim for `kinds` kinds known to the worker; 0 is a claim by id, of an expired row for
+    `takeover`."""
+    heads, pick = "", PICK_ID
+    if kinds == 1:
+        pick = PICK_KIND.replace("READY", READY.strip("\n")).replace("NUMBER", "0")
+    elif kinds:
+        head = HEAD.strip("\n").replace("READY", READY.strip("\n"))
+        branches = "\n  UNION ALL\n".join(head.replace("NUMBER", str(number)) for number in range(kinds))
+        heads, pick = f"head AS MATERIALIZED (\n{branches}\n),\n", PICK_HEAD
+    returned = [f"?{name}|        , {{j}}{{{name}}}" for name in RETURNED]
+    returned += [f"?{name}|        , {{micros:{{j}}{{{name}}}}}" for name in TIMES]
     return (
         CLAIM.replace("HEADS", heads)
         .replace("PICK", pick)
-        .replace(
-            "WHERE_FREE",
-            (EXPIRED if takeover else FREE).strip("\n").replace("NEEDS_PERSON", needs_person("j")),
-        )
-        .replace("RETURNED", returned)
+        .replace("THE_QUEUE", "%(queue)s" if kinds else "j.{queue}")
+        .replace("WHERE_FREE", (EXPIRED if takeover else FREE).strip("\n"))
+        .replace("NEEDS_PERSON", needs_person("j"))
+        .replace("RETURNED", "\n".join(returned))
     )
-
-
-class Claimed(NamedTuple):
-    """One row that a claim took, as the statement returned it; a field that the table does not map is None."""
-
-    id: Any
-    generation: int
-    lease_expires_at: datetime | None
-    attempt_id: Any = None
-    cancel_generation: int | None = None
-    revision: int | None = None
-    input_digest: str | None = None
-    input: str | None = None
-    kind: str | None = None
-    queue: str | None = None
-    label: str | None = None
-    priority: int | None = None
-    deadline_at: datetime | None = None
-    attempt_count: int | None = None
-    attempts_excused: int | None = None
-    max_attempts: int | None = None
-    lease_seconds: int | None = None
-    created_at: datetime | None = None
-    started_at: datetime | None = None
-    next_attempt_at: datetime | None = None
 
 
 def claim_queue(
     session: Session, *, queue: str, kinds: Sequence[str], worker: str, epoch: int, limit: int, ttl: int
-) -> list[Claimed]:
+) -> list[Lease]:
     """Take up to `limit` ready jobs of one queue for `worker`; `ttl` is the longest lease wanted, in seconds.
 
     An empty list means "nothing for me now". Never takes more than `limit`, whatever the plan.
@@ -195,21 +183,21 @@ def claim_queue(
         worker=worker,
         epoch=epoch,
         limit=limit,
-        scan=max(4 * limit, 256),
+        scan=limit + HEAD_SLACK,
         ttl=ttl,
         prefix=attempt_prefix(),
         **params,
     )
-    claimed = [_claimed(session, row) for row in rows]
-    claimed.sort(
-        key=lambda c: (-(c.priority or 0), c.next_attempt_at or datetime.min.replace(tzinfo=UTC), str(c.id))
-    )
-    return claimed
+    return sorted(_leases(session, rows, worker, epoch, ttl), key=_claim_order)
+
+
+HEAD_SLACK = 256
+"""Rows of a head beyond what is asked for: what other claims may hold at the same instant."""
 
 
 def claim_id(
     session: Session, job_id: Any, *, worker: str, epoch: int, ttl: int, takeover: bool = False
-) -> list[Claimed]:
+) -> list[Lease]:
     """Take one locked job: a due one, or with `takeover` an expired one whose ending would be `pending`."""
     rows = session.run(
         claim_text(0, takeover=takeover),
@@ -220,19 +208,35 @@ def claim_id(
         ttl=ttl,
         prefix=attempt_prefix(),
     )
-    return [_claimed(session, row) for row in rows]
+    return _leases(session, rows, worker, epoch, ttl)
 
 
-def _claimed(session: Session, row: Sequence[Any]) -> Claimed:
-    names = ["id", "generation", "lease_expires_at", *(n for n in RETURNED if session.vocabulary.has(n))]
-    values = dict(zip(names, row, strict=True))
-    for name in ("lease_expires_at", "deadline_at", "created_at", "started_at", "next_attempt_at"):
-        if name in values:
-            values[name] = session.moment(values[name])
-    values["id"] = session.key(values["id"])
-    if "attempt_id" in values:
-        values["attempt_id"] = session.key(values["attempt_id"])
-    return Claimed(**values)
+def _claim_order(lease: Lease) -> tuple[int, datetime, str]:
+    return (-lease.priority, lease.due_at or NO_TIME, str(lease.job_id))
+
+
+NO_TIME = datetime.min.replace(tzinfo=UTC)
+
+
+def _leases(session: Session, rows: Sequence[Any], worker: str, epoch: int, ttl: int) -> list[Lease]:
+    has = session.vocabulary.has
+    moment = session.moment
+    head = ["job_id", *(["attempt_id"] if has("attempt_id") else []), "generation"]
+    names = [*(n for n in RETURNED if has(n))]
+    times = ["lease_expires_at", *(_LEASE_NAME.get(n, n) for n in TIMES if has(n))]
+    first, last = len(head), len(head) + 1 + len(names)
+    leases = []
+    for row in rows:
+        fields = dict(zip(head, row, strict=False))
+        fields.update(zip(names, row[first + 1 : last], strict=True))
+        fields.update(zip(times, map(moment, (row[first], *row[last:])), strict=True))
+        longest = fields.pop("lease_seconds", None) or ttl
+        fields.setdefault("attempt_id", None)
+        leases.append(Lease(worker_id=worker, epoch=epoch, ttl_seconds=min(ttl, longest), **fields))
+    return leases
+
+
+_LEASE_NAME = {"next_attempt_at": "due_at"}
 
 
 # A row is in the claim index only while it is due: delays, back-offs and polls are promoted when their time

@@ -20,14 +20,6 @@ _PLACE = re.compile(r"\{([^{}]+)\}")
 # shape -> column -> type. `seconds` is a delay that the statement adds to T.
 SHAPES: dict[str, dict[str, str]] = {
     "ids": {"id": "id"},
-    "attempts": {
-        "id": "id",
-        "attempt_id": "uuid",
-        "generation": "bigint",
-        "revision": "int",
-        "epoch": "bigint",
-        "started_at": "time",
-    },
     "leases": {
         "id": "id",
         "attempt_id": "uuid",
@@ -40,6 +32,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "ttl": "seconds",
         "result": "text",
         "result_digest": "text",
+        "log": "text",
     },
     "endings": {
         "id": "id",
@@ -253,6 +246,20 @@ def _word(column: str, vocabulary: JobColumnVocabulary, _dialect: Dialect) -> st
     return f"CASE {column} {cases} ELSE {column} END"
 
 
+def _key(column: str, _vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
+    """An id as the ledger carries it: hex text, which saves building a UUID per row."""
+    if dialect.vendor == "sqlite" or _vocabulary.id_type != "uuid":
+        return column
+    return f"replace({column}::text, '-', '')"
+
+
+def _micros(column: str, _vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
+    """A time in a form that costs little to read; Session.moment makes an instant of it."""
+    if dialect.vendor == "sqlite":
+        return f"{column} || ''"
+    return f"(extract(epoch FROM {column}) * 1000000)::bigint"
+
+
 _FRAGMENTS: dict[str, Callable[[str, JobColumnVocabulary, Dialect], str]] = {
     "": lambda text, vocabulary, _: f"'{vocabulary.word(JobStatus(text))}'",
     "rows": lambda text, vocabulary, dialect: dialect.rows(text, vocabulary.id_type),
@@ -260,4 +267,6 @@ _FRAGMENTS: dict[str, Callable[[str, JobColumnVocabulary, Dialect], str]] = {
     "plus": _plus,
     "in": _in,
     "word": _word,
+    "key": _key,
+    "micros": _micros,
 }

@@ -25,12 +25,18 @@ def lay(using: str) -> None:
     connection = connections[using]
     if "jobs_scheduler" not in connection.introspection.table_names():
         return
-    postgresql = connection.vendor == "postgresql"
-    with connection.cursor() as cursor:
-        cursor.execute(_ROW.replace("{true}", "true" if postgresql else "1"))
-        if postgresql:
+    lay_scheduler(using)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
             cursor.execute("SELECT reloptions FROM pg_class WHERE oid = 'jobs_job'::regclass")
             if not cursor.fetchone()[0]:
                 for statement in _STORAGE:
                     cursor.execute(statement)
     triggers.lay(using)
+
+
+def lay_scheduler(using: str) -> None:
+    """Insert the scheduler's one row where it is missing."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        cursor.execute(_ROW.replace("{true}", "true" if connection.vendor == "postgresql" else "1"))

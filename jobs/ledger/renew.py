@@ -29,7 +29,7 @@ UPDATE {{table}} AS j
  WHERE j.{{id}} = r.id
 {fence("renew")}
 ?worker_id|   AND NOT EXISTS (SELECT 1 FROM jobs_worker w WHERE w.id = j.{{worker_id}} AND w.fenced_at IS NOT NULL)
-RETURNING {{j}}{{id}}, {{j}}{{lease_expires_at}}
+RETURNING {{key:{{j}}{{id}}}}, {{micros:{{j}}{{lease_expires_at}}}}
 """
 
 
@@ -46,5 +46,5 @@ def renew(session: Session, leases: Sequence[dict[str, Any]]) -> dict[Any, datet
     for job_id, ends in session.run(RENEW, {"leases": leases}):
         moment = session.moment(ends)
         assert moment is not None  # noqa: S101  (the guard just compared it)
-        renewed[session.key(job_id)] = moment
+        renewed[job_id] = moment
     return renewed

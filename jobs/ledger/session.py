@@ -12,7 +12,7 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from jobs.vocabulary import JobColumnVocabulary
 
 log = logging.getLogger("interlock.ledger")
 Result = TypeVar("Result")
+RowLists = Mapping[str, "Sequence[dict[str, Any]] | str"]
 
 # The queue churns faster than ANALYZE runs. Four plan flips of 2 to 45 times were measured, so index order
 # and nested loops are pinned, for this transaction only. The time-outs end a session that was paused while
@@ -66,37 +67,32 @@ class Session:
             self._instant = datetime.now(UTC)
         return self._instant
 
-    def run(
-        self, text: str, rows: dict[str, Sequence[dict[str, Any]]] | None = None, **params: Any
-    ) -> list[Any]:
+    def run(self, text: str, rows: RowLists | None = None, **params: Any) -> list[Any]:
         """Execute a template and return its rows. `rows` maps a shape to its row list."""
-        values: dict[str, Any] = {name: self.value(value) for name, value in params.items()}
-        if self.vendor == "sqlite":
-            values["now"] = self.stamp(self.instant)
-        else:
-            values["now"] = self._given
-        for shape, entries in (rows or {}).items():
-            values[shape] = self._encode(shape, entries)
         with self.connection.cursor() as cursor:
-            cursor.execute(sql(text, self.vocabulary, self.vendor), values)
+            cursor.execute(sql(text, self.vocabulary, self.vendor), self._values(rows, params))
             return cursor.fetchall() if cursor.description else []
 
-    def count(self, text: str, rows: dict[str, Sequence[dict[str, Any]]] | None = None, **params: Any) -> int:
+    def count(self, text: str, rows: RowLists | None = None, **params: Any) -> int:
         """Execute a template that returns nothing and answer how many rows it wrote."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql(text, self.vocabulary, self.vendor), self._values(rows, params))
+            return int(cursor.rowcount)
+
+    def _values(self, rows: RowLists | None, params: dict[str, Any]) -> dict[str, Any]:
         values: dict[str, Any] = {name: self.value(value) for name, value in params.items()}
         values["now"] = self.stamp(self.instant) if self.vendor == "sqlite" else self._given
         for shape, entries in (rows or {}).items():
-            values[shape] = self._encode(shape, entries)
-        with self.connection.cursor() as cursor:
-            cursor.execute(sql(text, self.vocabulary, self.vendor), values)
-            return int(cursor.rowcount)
+            values[shape] = entries if isinstance(entries, str) else self.encode(shape, entries)
+        return values
 
-    def lock(self, ids: Sequence[Any]) -> None:
-        """Hold the job rows `ids`, in id order, before any of them is judged."""
+    def lock(self, ids: Sequence[Any] | str) -> None:
+        """Hold the job rows `ids` (or those of an encoded row list), in id order, before any is judged."""
         if self.locks_rows and ids:
-            self.run(LOCK_ROWS, {"ids": [{"id": self.key(i)} for i in ids]})
+            self.run(LOCK_ROWS, {"ids": ids if isinstance(ids, str) else [{"id": self.key(i)} for i in ids]})
 
-    def _encode(self, shape: str, entries: Sequence[dict[str, Any]]) -> str:
+    def encode(self, shape: str, entries: Sequence[dict[str, Any]]) -> str:
+        """Return a row list as its JSON parameter, for statements that share one."""
         if self.vendor == "sqlite":
             delays = [name for name, kind in SHAPES[shape].items() if kind == "seconds"]
             times = [name for name, kind in SHAPES[shape].items() if kind == "time"]
@@ -107,7 +103,7 @@ class Session:
                     | {name: self.stamp(entry[name]) for name in times if entry.get(name) is not None}
                     for entry in entries
                 ]
-        return json.dumps(entries, default=_plain, ensure_ascii=False)
+        return _dumps(entries)
 
     def _later(self, seconds: float) -> str:
         return self.stamp(self.instant + timedelta(seconds=seconds))
@@ -137,14 +133,21 @@ class Session:
     @staticmethod
     def moment(value: Any) -> datetime | None:
         """Return a time column read by raw SQL as an aware datetime."""
-        if value is None or isinstance(value, datetime):
-            return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+        if value is None:
+            return None
+        if type(value) is int:
+            return EPOCH + timedelta(microseconds=value)
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
         return datetime.fromisoformat(value).replace(tzinfo=UTC)
 
 
 LOCK_ROWS = """
 SELECT {id} FROM {table} WHERE {id} IN (SELECT r.id FROM {rows:ids}) ORDER BY {id} {lock}
 """
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _plain(value: Any) -> Any:
@@ -196,6 +199,9 @@ def transact(
 def _may_run_again(error: OperationalError) -> bool:
     state = getattr(error.__cause__, "sqlstate", None)
     return state in _AGAIN or "database is locked" in str(error)
+
+
+_dumps = json.JSONEncoder(ensure_ascii=False, default=_plain, separators=(",", ":")).encode
 
 
 def attempt_prefix() -> str:

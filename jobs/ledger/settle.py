@@ -33,7 +33,7 @@ UPDATE {{table}} AS j
 {fence("commit")}
 ?result_commit_id|   AND (r.result IS NOT NULL OR EXISTS (SELECT 1 FROM jobs_attempt a
 ?result_commit_id|                  WHERE a.id = r.attempt_id AND a.staged_at IS NOT NULL AND a.result_digest = r.result_digest))
-RETURNING {{j}}{{id}}
+RETURNING {{key:{{j}}{{id}}}}
 """
 
 STAGE = f"""
@@ -44,7 +44,8 @@ SELECT j.{{id}}
 {fence("stage")}
 """
 
-# *Endings*, line by line; `cause` is the line that applied. Each line is emitted for a table that can say it.
+# *Endings*, line by line; `cause` is the line that applied. Each line is emitted for a table that can say it;
+# the last WHEN never applies, and is there for a table that can say none.
 END = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now),
 judged AS MATERIALIZED (
@@ -59,6 +60,7 @@ judged AS MATERIALIZED (
 ?deadline_at|           WHEN k.{deadline_at} <= t.now THEN 'deadline'
 ?max_attempts|           WHEN r.retry = 1 AND k.{attempt_count} - k.{attempts_excused} - r.excused >= k.{max_attempts} THEN 'budget'
 ?wait_ends_at|           WHEN r.wish = 'waiting' AND k.{wait_ends_at} <= t.now THEN 'waited'
+           WHEN r.wish IS NULL THEN 'asked'
            ELSE 'asked' END AS cause
     FROM {rows:endings} JOIN {table} AS k ON k.{id} = r.id CROSS JOIN t),
 e AS MATERIALIZED (
@@ -90,8 +92,8 @@ UPDATE {table} AS j
   FROM t, e AS r
  WHERE j.{id} = r.id
 FENCE
-RETURNING {j}{id}, {j}{status}
-?attempt_id|        , {j}{attempt_id}
+RETURNING {key:{j}{id}}, {j}{status}
+?attempt_id|        , {key:{j}{attempt_id}}
 ?queue|        , {j}{queue}
 ?kind|        , {j}{kind}
 """
@@ -142,9 +144,9 @@ def end_text(fenced_by: str) -> str:
     return END.replace("NEEDS_PERSON", needs_person("k")).replace("FENCE", FENCES[fenced_by].strip("\n"))
 
 
-def commit(session: Session, leases: Sequence[dict[str, Any]]) -> set[Any]:
-    """Make each result its job's canonical one where the full fence holds; returns the ids that landed."""
-    return {session.key(row[0]) for row in session.run(COMMIT, {"leases": leases})}
+def commit(session: Session, leases: str) -> set[Any]:
+    """Make each result of an encoded row list canonical where the full fence holds; returns what landed."""
+    return {row[0] for row in session.run(COMMIT, {"leases": leases})}
 
 
 def may_stage(session: Session, leases: Sequence[dict[str, Any]]) -> set[Any]:
@@ -161,10 +163,7 @@ def end(session: Session, endings: Sequence[dict[str, Any]], *, fenced_by: str) 
         values = list(row)
         names = ["id", "status", *(n for n in ("attempt_id", "queue", "kind") if session.vocabulary.has(n))]
         entry = dict(zip(names, values, strict=True))
-        entry["id"] = session.key(entry["id"])
         entry["status"] = session.vocabulary.status_of(entry["status"])
-        if "attempt_id" in entry:
-            entry["attempt_id"] = session.key(entry["attempt_id"])
         landed.append(Ended(**entry))
     return landed
 
@@ -174,9 +173,22 @@ def end(session: Session, endings: Sequence[dict[str, Any]], *, fenced_by: str) 
 OPEN_ATTEMPTS = """
 INSERT INTO jobs_attempt (id, job_id, generation, revision, worker_id, scheduler_epoch, status, started_at,
                           error_code, error_message, traceback, beats, progress_note, log)
-SELECT r.attempt_id, r.id, r.generation, r.revision, %(worker)s, r.epoch, 'running', r.started_at,
+SELECT j.attempt_id, j.id, j.claim_generation, j.revision, j.worker_id, j.scheduler_epoch, 'running', j.started_at,
        '', '', '', 0, '', ''
-  FROM {rows:attempts}
+  FROM jobs_job AS j
+ WHERE j.id IN (SELECT r.id FROM {rows:ids})
+"""
+
+CLOSE_COMMITTED = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE jobs_attempt AS a
+   SET status = 'committed'
+     , finished_at = t.now
+     , result = COALESCE(r.result, a.result)
+     , result_digest = r.result_digest
+     , log = COALESCE(r.log, a.log)
+  FROM t, {rows:leases}
+ WHERE a.id = r.attempt_id AND a.status = 'running'
 """
 
 CLOSE_ATTEMPTS = """
@@ -221,9 +233,14 @@ SELECT a.result_digest FROM jobs_attempt AS a WHERE a.id = %(attempt)s AND a.sta
 """
 
 
-def open_attempts(session: Session, attempts: Sequence[dict[str, Any]], *, worker: str) -> None:
-    """Write the attempt rows of a claim, in its transaction."""
-    session.run(OPEN_ATTEMPTS, {"attempts": attempts}, worker=worker)
+def open_attempts(session: Session, ids: Sequence[Any]) -> None:
+    """Write the attempt rows of jobs just claimed, in the claim's transaction."""
+    session.run(OPEN_ATTEMPTS, {"ids": [{"id": i} for i in ids]})
+
+
+def close_committed(session: Session, leases: str) -> None:
+    """Close the attempts of an encoded row list as committed, in the commit's transaction."""
+    session.run(CLOSE_COMMITTED, {"leases": leases})
 
 
 def close_attempts(session: Session, closings: Sequence[dict[str, Any]]) -> None:
