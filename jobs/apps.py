@@ -4,16 +4,19 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from django.utils.module_loading import autodiscover_modules
 
 
 class JobsConfig(AppConfig):
-    """Lays the triggers and the scheduler's row after every migrate (see jobs/ledger/triggers.py)."""
+    """Finds the kinds of work, and lays the triggers after every migrate (see jobs/ledger/install.py)."""
 
     name = "jobs"
     verbose_name = "Jobs"
 
     def ready(self) -> None:
         post_migrate.connect(_lay, sender=self)
+        # Kinds of work are found by name, as admin classes are: every installed app may have a `kinds` module.
+        autodiscover_modules("kinds")
 
 
 def _lay(sender: AppConfig, *, using: str, **_more: Any) -> None:
