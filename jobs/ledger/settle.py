@@ -78,7 +78,10 @@ UPDATE {table} AS j
 ?attempts_excused|     , {attempts_excused} = j.{attempts_excused} + r.excused
 ?wait_reason|     , {wait_reason} = CASE WHEN r.target = 'waiting' THEN r.wait_reason ELSE '' END
 ?wait_ends_at|     , {wait_ends_at} = CASE WHEN r.target = 'waiting' THEN COALESCE(j.{wait_ends_at}, {after:r.wait_total}) ELSE j.{wait_ends_at} END
-?next_attempt_at|     , {next_attempt_at} = CASE WHEN r.target IN ('pending', 'waiting') THEN {after:r.delay} END
+?next_attempt_at|     , {next_attempt_at} = CASE r.target WHEN 'pending' THEN {after:r.delay}
+?next_attempt_at,wait_ends_at|             WHEN 'waiting' THEN CASE WHEN r.delay IS NOT NULL THEN
+?next_attempt_at,wait_ends_at|               {least}({after:r.delay}, COALESCE(j.{wait_ends_at}, {after:r.wait_total})) END END
+?next_attempt_at,!wait_ends_at|             WHEN 'waiting' THEN {after:r.delay} END
 ?ready_at|     , {ready_at} = CASE WHEN r.target = 'pending' AND r.at_once = 1 AND j.{hold_reason} = '' THEN {after:r.delay} END
 ?finished_at|     , {finished_at} = CASE WHEN r.target IN ('failed', 'cancelled', 'skipped') THEN t.now END
 ?cancel_requested_at|     , {cancel_requested_at} = CASE WHEN r.forced = 1 THEN COALESCE(j.{cancel_requested_at}, t.now) ELSE j.{cancel_requested_at} END

@@ -35,8 +35,8 @@ class Command(BaseCommand):
     def _enqueue() -> int:
         """Enqueue every sample file to every target, and one for tomorrow; returns how many were new."""
         new = 0
-        for path in sorted(p for p in FILES.iterdir() if p.is_file()):
-            source = store.keep_source(path)
+        sources = {path: store.keep_source(path) for path in sorted(FILES.iterdir()) if path.is_file()}
+        for path, source in sources.items():
             for to in TARGETS:
                 answer = convert.with_options(
                     unique_key=f"demo:{path.name}:{to}", unique_scope="ever", enqueued_by="demo_seed"
@@ -50,6 +50,7 @@ class Command(BaseCommand):
                     queue="reports", label="A kind that nobody here knows", enqueued_by="demo_seed"
                 ),
             )
+            path, source = next(iter(sources.items()))
             convert.with_options(
                 delay=86_400, label="The same again, tomorrow", enqueued_by="demo_seed"
             ).enqueue(source=source, to="html", name=path.name)
