@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import models
+from django.db import IntegrityError, models
 
 from jobs import admission, wake
 from jobs.hooks import JobHooks
@@ -335,7 +335,15 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
             wake.after_commit(self.db, {queue})
             return status
 
-        return self._operate(work, now)
+        try:
+            return self._operate(work, now)
+        except IntegrityError:
+            # Somebody enqueued under the key between our look and our write.
+            key = self.only("unique_key").get(pk=job_id).unique_key
+            holder = self.filter(unique_key=key).exclude(pk=job_id).order_by("-id").first() if key else None
+            if holder is None:
+                raise
+            raise Refused("KEY_TAKEN", key=key, job_id=str(holder.pk)) from None
 
     def revise(
         self,
@@ -417,6 +425,8 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
 
         def work(session: Session) -> bool:
             key, row = self._locked(session, job_id)
+            if row.status in TERMINAL:
+                raise Refused("ALREADY_ENDED", status=row.status.value)
             if seen is not None:
                 _same_version(row, seen)
             done = people.hold(session, job_id, hold, seen=seen)

@@ -29,12 +29,13 @@ RowLists = Mapping[str, "Sequence[dict[str, Any]] | str"]
 # The queue churns faster than ANALYZE runs. Four plan flips of 2 to 45 times were measured, so index order
 # and nested loops are pinned, for this transaction only. The time-outs end a session that was paused while
 # it held the lock that a raise of the epoch waits for.
-OPEN_FENCED = (
+PINNED = (
     "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; "
     "SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; SET LOCAL lock_timeout = '5s'; "
     "SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; "
-    "LOCK TABLE jobs_scheduler IN ROW SHARE MODE"
 )
+HOLD_SCHEDULER = "LOCK TABLE jobs_scheduler IN ROW SHARE MODE"
+OPEN_FENCED = PINNED + HOLD_SCHEDULER
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; "
 OPEN_EXCLUSIVE = "SET LOCAL lock_timeout = '2s'; LOCK TABLE jobs_scheduler IN EXCLUSIVE MODE"
 
@@ -182,9 +183,8 @@ def transact(
         try:
             with transaction.atomic(using=using, durable=durable):
                 if connection.vendor == "postgresql" and (fenced or exclusive):
-                    opening = OPEN_EXCLUSIVE if exclusive else OPEN_FENCED
                     with connection.cursor() as cursor:
-                        cursor.execute((READ_COMMITTED if outermost else "") + opening)
+                        cursor.execute(_opening(exclusive=exclusive, outermost=outermost))
                 return work(Session(using, vocabulary, now))
         except OperationalError as error:
             if not outermost or attempt == RETRIES or not _may_run_again(error):
@@ -194,6 +194,13 @@ def transact(
             # Jitter, so that the two that met do not meet again.
             time.sleep(random.uniform(0, 0.02) * (attempt + 1))
     raise AssertionError("unreachable")
+
+
+def _opening(*, exclusive: bool, outermost: bool) -> str:
+    """Return what a ledger transaction opens with. A caller's transaction is not ours to pin or to time out."""
+    if exclusive:
+        return OPEN_EXCLUSIVE
+    return READ_COMMITTED + OPEN_FENCED if outermost else HOLD_SCHEDULER
 
 
 def _may_run_again(error: OperationalError) -> bool:
