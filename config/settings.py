@@ -112,16 +112,18 @@ if DATABASE_DIRECT_URL:
     if _direct["ENGINE"] != _database["ENGINE"] or EMBEDDED:
         raise environment.SettingError("DATABASE_DIRECT_URL is for PostgreSQL, as is DATABASE_URL.")
 
+# Also for the throw-away file of a drill, whatever the product itself runs on.
+SQLITE_OPTIONS = {
+    # A transaction that reads first and writes later fails at once under contention, whatever the
+    # timeout; one that takes the write lock at BEGIN waits its turn.
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    # FULL: a commit we acknowledged survives a power cut.
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON",
+}
 if EMBEDDED:
     Path(_database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
-    _database["OPTIONS"] = {
-        # A transaction that reads first and writes later fails at once under contention, whatever the
-        # timeout; one that takes the write lock at BEGIN waits its turn.
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        # FULL: a commit we acknowledged survives a power cut.
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON",
-    }
+    _database["OPTIONS"] = SQLITE_OPTIONS
     # Tests need a file too: threads and processes meet in it. The id keeps two runs apart.
     _database["TEST"] = {"NAME": f"{_database['NAME']}.test-{os.getpid()}"}
 else:

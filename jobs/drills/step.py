@@ -1,0 +1,68 @@
+"""What a scenario is made of: steps, each with its action and what must be observed after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Literal
+
+from django.utils.translation import gettext_noop as mark
+
+
+class Action(StrEnum):
+    """What a step does; the value is how it is written in a trace."""
+
+    ENQUEUE = mark("enqueue")
+    CLAIM = mark("claim {actor}")
+    RENEW = mark("renew {actor}")
+    FINISH_DONE = mark("finish {actor} done")
+    FINISH_UNCERTAIN = mark("finish {actor} uncertain")
+    EXIT = mark("{actor} exits; reopen the database")
+    ACT_UNANSWERED = mark("{actor} acts outside; response lost")
+    ACT_AGAIN = mark("{actor} acts outside again")
+    READ_OUTSIDE = mark("read the outside ledger")
+
+
+class Kept(Enum):
+    """A value that the step leaves as it was."""
+
+    KEPT = "kept"
+
+
+KEPT = Kept.KEPT
+Returned = bool | int | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action at `t` seconds, what its actor must be told, the row it must leave, and one sentence why.
+
+    `t_chosen` marks a time that the exercise does not give.
+    """
+
+    t: float
+    action: Action
+    actor: str
+    returned: Returned
+    status: str
+    generation: int
+    why: str
+    lease_until: float | Literal[Kept.KEPT] | None = KEPT
+    outside_actions: int | Literal[Kept.KEPT] = KEPT
+    t_chosen: bool = False
+
+    @property
+    def text(self) -> str:
+        """The action as a trace writes it."""
+        return self.action.format(actor=self.actor)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A named course of events. `times_chosen`: the exercise gives no times but the start."""
+
+    name: str
+    title: str
+    steps: tuple[Step, ...]
+    note: str = ""
+    times_chosen: bool = False

@@ -1,0 +1,146 @@
+"""`manage.py drills`: what it prints, how it ends, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from jobs.drills.scenarios import NEED_SLOTS, SCENARIOS
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = json.loads((ROOT / "tests" / "golden" / "job_state_traces.json").read_text("utf-8"))
+pytestmark = pytest.mark.django_db
+
+
+def drills(*arguments: str) -> str:
+    """Return what the command prints."""
+    out = StringIO()
+    call_command("drills", *arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("where", ["current", "sqlite"])
+def test_json_has_every_golden_value_as_observed_and_nothing_of_the_slots(where, unchanged):
+    shown = json.loads(drills("--json", "--database", where))
+    golden = {s["name"]: s["steps"] for s in GOLDEN["scenarios"] if "replay" not in s}
+    observed = {s["name"]: s["steps"] for s in shown["scenarios"]}
+    # As text: to Python 1 == True.
+    assert json.dumps(observed, sort_keys=True) == json.dumps(golden, sort_keys=True)
+    assert shown["ok"] is True
+    assert all(s["ok"] is True for s in shown["scenarios"])
+    assert (shown["vocabulary"], shown["lease_seconds"]) == ("job-state", 30)
+
+
+def test_the_table_shows_each_step_with_its_reason_and_names_what_it_leaves_out(unchanged):
+    text = drills()
+    for scenario in SCENARIOS:
+        for step in scenario.steps:
+            assert step.why in text
+    assert (
+        "30.999999  renew A                          true      running             1    60.999999\n" in text
+    )
+    for name in NEED_SLOTS:
+        assert f"{name}: not run" in text
+    assert "8 of 8 scenarios as expected" in text
+
+
+def test_one_scenario_can_be_run_alone(unchanged):
+    shown = json.loads(drills("--json", "--scenario", "edges"))
+    assert [s["name"] for s in shown["scenarios"]] == ["edges"]
+
+
+@pytest.mark.parametrize("name", ["nonsense", NEED_SLOTS[0]])
+def test_a_scenario_that_cannot_be_run_ends_with_2(name):
+    with pytest.raises(CommandError) as refused:
+        drills("--scenario", name)
+    assert refused.value.returncode == 2
+
+
+def test_a_database_that_is_not_there_ends_with_2():
+    if connection.features.has_select_for_update:
+        pytest.skip("the product's database is a server")
+    with pytest.raises(CommandError, match="DATABASE_URL") as refused:
+        drills("--database", "postgresql")
+    assert refused.value.returncode == 2
+
+
+def test_list_and_sheet_run_nothing(monkeypatch):
+    monkeypatch.setattr("jobs.management.commands.drills.run", None)
+    names = [line.split()[0] for line in drills("--list").splitlines()]
+    assert names == [s["name"] for s in GOLDEN["scenarios"] if "replay" not in s] + list(NEED_SLOTS)
+    assert "Stop, change nothing" in drills("--sheet")
+
+
+def test_the_sheet_gives_the_exercises_expected_values():
+    text = drills("--sheet")
+    assert "t=30  claim B                         -> 2        running, generation 2, lease_until 60\n" in text
+    assert "t=31  finish A done                   -> false    running, generation 2, lease_until 60\n" in text
+    assert "t=32  read the outside ledger         -> 1        uncertain, generation 1, outside 1\n" in text
+
+
+def test_a_broken_statement_is_a_deviation_and_not_a_traceback(monkeypatch, unchanged):
+    monkeypatch.setattr("jobs.ledger.settle.COMMIT", "UPDATE nowhere SET nothing = 1")
+    out, errors = StringIO(), StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("drills", "--json", "--scenario", "edges", stdout=out, stderr=errors)
+    assert ended.value.code == 1
+    shown = json.loads(out.getvalue())
+    assert shown["ok"] is False
+    assert "edges, step 5 (finish A done): returned expected False, observed 'OperationalError" in (
+        errors.getvalue().replace("ProgrammingError", "OperationalError")
+    )
+
+
+WAITING_FOR_EVER = """
+import signal, django
+django.setup()
+from django.core.management import call_command
+from jobs.drills.database import ALIAS
+from jobs.drills.model import JobState
+from jobs.management.commands import drills
+
+def run(scenario, database):
+    JobState.objects.using(ALIAS).create(id="half-way")
+    print("drilling", flush=True)
+    signal.pause()
+
+drills.run = run
+call_command("drills")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_drill_that_is_stopped_half_way_removes_its_database(number, code, unchanged, tmp_path):
+    before = unchanged()
+    child = subprocess.Popen(
+        [sys.executable, "-c", WAITING_FOR_EVER],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": url_of_this_database(), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "drilling\n"
+    assert unchanged() != before
+    child.send_signal(number)
+    _, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (code, "")
+
+
+def url_of_this_database() -> str:
+    """Return the URL of the test database, for another process."""
+    at = connection.settings_dict
+    if not connection.features.has_select_for_update:
+        return f"sqlite:////{str(at['NAME']).lstrip('/')}"
+    password = f":{at['PASSWORD']}" if at["PASSWORD"] else ""
+    return f"postgresql://{at['USER']}{password}@/{at['NAME']}?host={at['HOST']}&port={at['PORT'] or 5432}"
