@@ -257,10 +257,20 @@ TEMPLATES = [
     }
 ]
 REST_FRAMEWORK = {
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    # Closed unless a view names a scope for the method.
+    "DEFAULT_PERMISSION_CLASSES": ["jobs.api.auth.Scoped"],
+    # The first one also says how to authenticate, in a 401.
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "jobs.api.auth.BearerToken",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_PARSER_CLASSES": ["jobs.api.limits.StrictJSONParser"],
+    "EXCEPTION_HANDLER": "jobs.api.problems.handle",
+    # As escapes: text that no encoder writes still leaves the list that it is in readable.
+    "UNICODE_JSON": False,
+    # An unknown name in a query is refused, and so is this one.
+    "URL_FORMAT_OVERRIDE": None,
 }
 
 # ── Time, language, files ────────────────────────────────────────────────────────────────────────────────

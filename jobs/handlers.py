@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from jobs.outcomes import Enqueued, InvalidJob, KeyConflict
@@ -67,12 +68,12 @@ class Handler:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    @property
+    @cached_property
     def takes_context(self) -> bool:
         """Whether the function's first parameter is `ctx`."""
         return next(iter(inspect.signature(self.function).parameters), "") == "ctx"
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.function)
 
@@ -80,7 +81,7 @@ class Handler:
         """Return the same kind with other options for the enqueues made through it (see Options)."""
         return replace(self, options=replace(self.options, **options))
 
-    def enqueue(self, *args: Any, **kwargs: Any) -> Enqueued:
+    def enqueue(self, /, *args: Any, **kwargs: Any) -> Enqueued:
         """Add one job in the caller's transaction; if that rolls back there is no job.
 
         Raises InvalidJob for arguments that do not fit the function's signature or no JSON, KeyConflict
@@ -96,7 +97,7 @@ class Handler:
 
         return Job.objects.enqueue_many([(self.name, self.bind(**call), self.options) for call in calls])
 
-    def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def bind(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the arguments by name, or raise InvalidJob naming the one that is missing or too many."""
         signature = inspect.signature(self.function)
         parameters = list(signature.parameters.values())[1 if self.takes_context else 0 :]
@@ -118,7 +119,7 @@ class Handler:
         """Return the one line that people know this job by; one that cannot be made is no reason to fail."""
         try:
             return " ".join(self.label.format_map(dict(arguments)).split())[:200]
-        except (KeyError, IndexError, ValueError, AttributeError):
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             return ""
 
 

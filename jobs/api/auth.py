@@ -1,0 +1,123 @@
+"""Who calls, and what that caller may do: sessions with CSRF, and bearer tokens.
+
+A token may do what its scopes say *and* its owner may: who is demoted takes his tokens along.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import DatabaseError
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from jobs.api.problems import Problem
+from jobs.models import ApiToken, Job
+
+log = logging.getLogger("interlock.api")
+
+NEEDS: dict[str, str] = {
+    "jobs:read": "jobs.view_job",
+    "jobs:enqueue": "jobs.enqueue_job",
+    "jobs:cancel": "jobs.cancel_job",
+}
+"""The Django permission behind each scope of the API."""
+USED_GRAIN = timedelta(minutes=1)
+
+
+class BearerToken(BaseAuthentication):
+    """Reads `Authorization: Bearer …`; another scheme, or none, is left to the session."""
+
+    def authenticate(self, request: Request) -> tuple[Any, ApiToken] | None:
+        scheme, _space, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        token = ApiToken.objects.find(secret.strip())
+        if token is None:
+            raise AuthenticationFailed(_("The token is unknown, has expired or was revoked."))
+        note_use(token)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="interlock"'
+
+
+def note_use(token: ApiToken) -> None:
+    """Keep when a token was last used, to the minute; a database that cannot is no reason to refuse it."""
+    now = timezone.now()
+    if token.last_used_at is None or now - token.last_used_at >= USED_GRAIN:
+        try:
+            ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        except DatabaseError as error:
+            log.warning(
+                "last use of a token not kept", extra={"token": token.prefix, "cause": str(error)[:200]}
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One authenticated caller, whichever way it came in."""
+
+    user: Any
+    token: ApiToken | None
+
+    @classmethod
+    def of(cls, request: Request) -> Caller:
+        return cls(request.user, request.auth if isinstance(request.auth, ApiToken) else None)
+
+    @property
+    def actor(self) -> str:
+        """The name that goes into feeds and audit."""
+        name = str(self.user.get_username())
+        return (f"{name} by token {self.token.name}" if self.token else name)[:150]
+
+    @property
+    def namespace(self) -> str:
+        """Where this caller's Idempotency-Keys live: two tokens never meet by chance."""
+        return f"idempotency:token-{self.token.pk}:" if self.token else f"idempotency:user-{self.user.pk}:"
+
+    @property
+    def reveals(self) -> bool:
+        """Whether redacted payloads are shown; a token never reveals."""
+        return self.token is None and bool(self.user.has_perm("jobs.view_payload"))
+
+    def lacks(self, scope: str) -> str:
+        """Return what is missing for `scope`, or nothing."""
+        if self.token is not None and scope not in self.token.scopes:
+            return _("The token lacks the scope %s.") % scope
+        if not self.user.has_perm(NEEDS[scope]):
+            return _("The user lacks the permission %s.") % NEEDS[scope]
+        return ""
+
+    def may_use(self, queue: str) -> bool:
+        """Return whether `queue` is within the token's limit; a session has none."""
+        return self.token is None or not self.token.queues or queue in self.token.queues
+
+    def jobs(self) -> Any:
+        """Return the jobs that exist as far as this caller is concerned."""
+        limited = self.token is not None and self.token.queues
+        return (
+            Job.objects.filter(queue__in=self.token.queues) if limited and self.token else Job.objects.all()
+        )
+
+
+class Scoped(BasePermission):
+    """Permits what the view names in `scopes` for the method; a view that names nothing is closed."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if not request.user.is_authenticated:
+            return False
+        method = "GET" if request.method == "HEAD" else request.method
+        scope = getattr(view, "scopes", {}).get(method)
+        if scope is None:
+            return method not in [m.upper() for m in view.http_method_names if hasattr(view, m)]
+        if missing := Caller.of(request).lacks(scope):
+            raise Problem("forbidden", missing)
+        return True

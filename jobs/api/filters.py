@@ -1,0 +1,177 @@
+"""What a list of jobs may be narrowed by; a name or a value that is not known is refused, never ignored.
+
+django-filter reads declared names only, so a misspelt one would return everything (bug S67).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import django_filters
+from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from jobs import handlers
+from jobs.api.fields import parse_instant, parse_uuid
+from jobs.api.problems import Problem
+from jobs.models import Job
+from jobs.status import HoldReason, JobStatus, WaitReason
+
+REPEATS = 50
+"""How often one name may be repeated, where any of its values will do."""
+
+
+class InstantField(forms.Field):
+    """An instant with its zone; a `+` that arrived as a blank is meant as a plus."""
+
+    def to_python(self, value: Any) -> Any:
+        moment = parse_instant(value[:-6] + "+" + value[-5:] if value[-6:-5] == " " else value)
+        if moment is None:
+            raise forms.ValidationError(
+                _("an instant like 2026-01-31T12:00:00Z, from 1970 to before 9000, is needed")
+            )
+        return moment
+
+
+class UUIDField(forms.Field):
+    """A UUID of 32 or 36 characters."""
+
+    def to_python(self, value: Any) -> Any:
+        found = parse_uuid(value)
+        if found is None:
+            raise forms.ValidationError(_("a UUID is needed"))
+        return found
+
+
+class WholeField(forms.IntegerField):
+    """A whole number in plain digits; int() alone would take “ 5 ”, “1_000” and digits of other scripts."""
+
+    def to_python(self, value: Any) -> Any:
+        if not (value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20):
+            raise forms.ValidationError(_("a whole number is needed"))
+        return super().to_python(value)
+
+
+class AnyOfField(forms.Field):
+    """One or more values, each of which has to be right."""
+
+    def __init__(self, *, words: Iterable[str] = (), pattern: Any = None, **more: Any) -> None:
+        super().__init__(widget=forms.MultipleHiddenInput(), **more)
+        self.words = list(words)
+        self.pattern = pattern
+
+    def to_python(self, value: Any) -> Any:
+        found = []
+        for part in value or []:
+            if self.words and part not in self.words:
+                raise forms.ValidationError(_("one of %s is needed") % ", ".join(self.words))
+            if self.pattern is not None and not self.pattern.fullmatch(part):
+                raise forms.ValidationError(_("letters, digits and ._:- only"))
+            found.append(part if self.words or self.pattern else parse_uuid(part))
+            if found[-1] is None:
+                raise forms.ValidationError(_("a UUID is needed"))
+        return found
+
+
+class AnyOf(django_filters.Filter):
+    """Matches any of the values given."""
+
+    field_class = AnyOfField
+
+    def __init__(self, field_name: str, **more: Any) -> None:
+        super().__init__(field_name=field_name, lookup_expr="in", **more)
+
+
+class Exactly(django_filters.CharFilter):
+    """Matches the text given, which is not trimmed."""
+
+    def __init__(self, field_name: str, **more: Any) -> None:
+        super().__init__(field_name=field_name, strip=False, max_length=200, **more)
+
+
+class Since(django_filters.Filter):
+    field_class = InstantField
+
+
+class Uuid(django_filters.Filter):
+    field_class = UUIDField
+
+
+class Whole(django_filters.Filter):
+    field_class = WholeField
+
+
+class JobFilter(django_filters.FilterSet):
+    """The filters of GET /jobs."""
+
+    id = AnyOf("id", label=gettext_lazy("ids"))
+    status = AnyOf("status", words=[s.value for s in JobStatus])
+    kind = AnyOf("kind", pattern=handlers.NAME)
+    queue = AnyOf("queue", pattern=handlers.QUEUE)
+    hold_reason = AnyOf("hold_reason", words=[r.value for r in HoldReason])
+    wait_reason = AnyOf("wait_reason", words=[r.value for r in WaitReason])
+    error_code = Exactly("error_code")
+    unique_key = Exactly("unique_key")
+    enqueued_by = Exactly("enqueued_by")
+    worker_id = Exactly("worker_id")
+    parent_id = Uuid("parent_id")
+    priority = Whole("priority", min_value=-100, max_value=100)
+    attempts_min = Whole("attempt_count", lookup_expr="gte", min_value=0, max_value=2**31 - 1)
+    created_since = Since("created_at", lookup_expr="gte")
+    created_before = Since("created_at", lookup_expr="lt")
+    finished_since = Since("finished_at", lookup_expr="gte")
+    finished_before = Since("finished_at", lookup_expr="lt")
+
+    class Meta:
+        model = Job
+        fields: list[str] = []
+
+
+def narrow(jobs: Any, query: QueryDict, *, besides: Iterable[str] = ()) -> Any:
+    """Return `jobs` narrowed by the query; `besides` are names that others read.
+
+    Raises Problem naming each parameter that is not known or has a bad value.
+    """
+    names = JobFilter.base_filters
+    errors = [
+        {
+            "parameter": name[:80],
+            "detail": _("there is no such parameter; known are %s") % ", ".join([*names, *besides]),
+        }
+        for name in query
+        if name not in names and name not in besides
+    ][:20]
+    for name in query:
+        given = query.getlist(name)
+        repeatable = isinstance(names.get(name), AnyOf)
+        if "" in given:
+            errors.append({"parameter": name[:80], "detail": _("has no value")})
+        elif len(given) > (REPEATS if repeatable else 1):
+            errors.append({"parameter": name[:80], "detail": _("is given too often")})
+    if errors:
+        raise Problem("invalid-query", errors=errors)
+    filters = JobFilter(query, queryset=jobs)
+    if not filters.is_valid():
+        raise Problem(
+            "invalid-query",
+            errors=[
+                {"parameter": name, "detail": str(text)}
+                for name, texts in filters.errors.items()
+                for text in texts
+            ],
+        )
+    return filters.qs
+
+
+def unknown(query: QueryDict, known: Iterable[str] = ()) -> None:
+    """Refuse a query with a name that is not known."""
+    if strangers := [name for name in query if name not in known]:
+        raise Problem(
+            "invalid-query",
+            errors=[
+                {"parameter": name[:80], "detail": _("there is no such parameter")} for name in strangers[:20]
+            ],
+        )

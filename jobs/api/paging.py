@@ -1,0 +1,145 @@
+"""Pages by key: newest first, each row exactly once whatever is added or removed between two pages.
+
+A page remembers the last id it showed and nothing else, so rows that come or go shift nothing (bug S69). A
+cursor carries a digest of the ordering and the filters it belongs to and is refused with any others.
+
+A filter that few rows pass is answered from a bounded window of the table: the page may then be short, or
+empty, and still name a next one. Follow `next` until it is null.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from jobs.api.problems import Problem
+from jobs.models import Job
+
+PARAMETERS = ("ordering", "limit", "cursor", "count")
+ORDERINGS = ("-id", "id")
+"""Ids begin with their time, so this is newest and oldest first; no other order has an index to walk."""
+DEFAULT_ROWS = 50
+WINDOW = 20_000
+COUNTED = 10_000
+INDEXED = frozenset({"id", "parent_id", "hold_reason"})
+INDEXED_STATUSES = (
+    frozenset({"running"}),
+    frozenset({"blocked", "cancelled", "failed", "skipped", "uncertain"}),
+)
+"""What is found by an index of its own (see Job.Meta.indexes) needs no window."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of rows, and the query that asks for the next; None when the list has ended."""
+
+    rows: list[Any]
+    next_query: str | None
+
+
+@dataclass(frozen=True)
+class Paging:
+    """What a query says about its page."""
+
+    query: QueryDict
+    ordering: str
+    limit: int
+    after: uuid.UUID | None
+    counts: bool
+
+    @classmethod
+    def of(cls, query: QueryDict) -> Paging:
+        """Read the parameters; raises Problem naming the one that is wrong."""
+        ordering = query.get("ordering", ORDERINGS[0])
+        if ordering not in ORDERINGS:
+            raise _wrong("ordering", _("one of %s is needed") % ", ".join(ORDERINGS))
+        most = settings.INTERLOCK["PAGE_ROWS"]
+        limit = query.get("limit", str(min(DEFAULT_ROWS, most)))
+        if not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and 1 <= int(limit) <= most):
+            raise _wrong("limit", _("a whole number from 1 to %(most)s is needed") % {"most": most})
+        if query.get("count", "bounded") != "bounded":
+            raise _wrong("count", _("only “bounded” is known"))
+        after = _read(str(query["cursor"]), _binding(query, ordering)) if "cursor" in query else None
+        return cls(query, ordering, int(limit), after, "count" in query)
+
+    def page(self, jobs: Any) -> Page:
+        """Return one page of `jobs`, at the price of at most WINDOW rows looked at."""
+        backwards = self.ordering.startswith("-")
+        rest = jobs.order_by(self.ordering)
+        if self.after is not None:
+            rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
+        edge = self._edge(backwards) if self._is_slow(jobs) else None
+        if edge is not None:
+            rest = rest.filter(**{"id__gte" if backwards else "id__lte": edge})
+        rows = list(rest[: self.limit + 1])
+        if len(rows) > self.limit:
+            rows.pop()
+            return Page(rows, self._next(rows[-1].id))
+        return Page(rows, self._next(edge) if edge is not None else None)
+
+    def count(self, jobs: Any) -> dict[str, Any]:
+        """Return how many jobs there are, at most COUNTED; `exact` says whether that is all of them."""
+        floor = _nth(Job.objects.order_by("-id"), 5 * WINDOW) if self._is_slow(jobs) else None
+        seen = jobs if floor is None else jobs.filter(id__gte=floor)
+        found = seen.order_by()[: COUNTED + 1].count()
+        return {"value": min(found, COUNTED), "exact": found <= COUNTED and floor is None}
+
+    def _edge(self, backwards: bool) -> uuid.UUID | None:
+        """Return the last id of the window that begins after the cursor; None when the table ends before."""
+        rest = Job.objects.order_by(self.ordering)
+        if self.after is not None:
+            rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
+        return _nth(rest, WINDOW)
+
+    def _is_slow(self, jobs: Any) -> bool:
+        """Return whether finding a page of `jobs` could mean reading all of the table."""
+        statuses = set(self.query.getlist("status"))
+        indexed = bool(INDEXED & set(self.query)) or (
+            bool(statuses) and any(statuses <= covered for covered in INDEXED_STATUSES)
+        )
+        return bool(jobs.query.where) and not indexed
+
+    def _next(self, after: uuid.UUID) -> str:
+        query = self.query.copy()
+        query["cursor"] = _write(after, _binding(self.query, self.ordering))
+        query.pop("count", None)
+        return query.urlencode()
+
+
+def _nth(jobs: Any, number: int) -> uuid.UUID | None:
+    return next(iter(jobs.values_list("id", flat=True)[number - 1 : number]), None)
+
+
+def _binding(query: QueryDict, ordering: str) -> str:
+    """Return a digest of everything that decides which rows a list shows and in which order."""
+    bound = sorted((name, sorted(query.getlist(name))) for name in query if name not in PARAMETERS)
+    return hashlib.sha256(json.dumps([ordering, bound]).encode()).hexdigest()[:16]
+
+
+def _write(after: uuid.UUID, binding: str) -> str:
+    return base64.urlsafe_b64encode(after.bytes + bytes.fromhex(binding)).decode().rstrip("=")
+
+
+def _read(cursor: str, binding: str) -> uuid.UUID:
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(cursor) != 32 or len(raw) != 24:
+        raise _wrong("cursor", _("not a cursor of ours; begin again without one"))
+    if raw[16:].hex() != binding:
+        raise _wrong("cursor", _("belongs to other filters or another ordering; begin again without one"))
+    return uuid.UUID(bytes=raw[:16])
+
+
+def _wrong(parameter: str, detail: str) -> Problem:
+    return Problem("invalid-query", errors=[{"parameter": parameter, "detail": detail}])

@@ -1,0 +1,121 @@
+"""Reading JSON strictly: what two readers could take differently, or no database can hold, is refused.
+
+Python's own reader takes NaN, keeps the last of two equal keys, joins lone surrogates into text that no
+encoder writes, and at a few hundred levels raises RecursionError, which is no ValueError. Each of these is
+found here with its place in the document (bugs S60 to S63).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+# A string that never ends is taken to the end of the text: looking for its end once more at each quote inside
+# it would take quadratic time. The quantifiers give nothing back, for the same reason.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class NotStrict(ValueError):
+    """The document is refused; `pointer` is the JSON pointer of the culprit, `problem` says why."""
+
+    def __init__(self, pointer: str, problem: str) -> None:
+        super().__init__(f"{pointer or '/'}: {problem}")
+        self.pointer = pointer
+        self.problem = problem
+
+
+def read(raw: bytes, *, depth: int) -> Any:
+    """Return the value of a JSON document in UTF-8 with at most `depth` levels; raises NotStrict."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise NotStrict("", _("not UTF-8: byte %(at)s cannot be read") % {"at": error.start}) from None
+    _check_depth(text, depth)
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_float=_number, parse_int=_integer, parse_constant=_Fault
+        )
+    except json.JSONDecodeError as error:
+        problem = _("not JSON: line %(line)s, column %(column)s") % {
+            "line": error.lineno,
+            "column": error.colno,
+        }
+        raise NotStrict("", problem) from None
+    _check(value, "")
+    return value
+
+
+def pointer(parent: str, key: object) -> str:
+    """Return the JSON pointer of a member, its name cut to a length that an answer can carry."""
+    return f"{parent}/{str(key)[:80].replace('~', '~0').replace('/', '~1')}"
+
+
+def _check_depth(text: str, limit: int) -> None:
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        if first in "[{":
+            depth += 1
+            if depth > limit:
+                raise NotStrict("", _("nested deeper than %(limit)s levels") % {"limit": limit})
+        elif first in "]}":
+            depth -= 1
+
+
+class _Fault:
+    """Stands where a value was refused, until the walk that knows its pointer comes by."""
+
+    def __init__(self, token: str, problem: str = "") -> None:
+        self.problem = problem or _("%(token)s is not a JSON number") % {"token": token}
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    seen: set[str] = set()
+    twice = next(key for key, _value in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return _Fault("", _("the key “%(key)s” is given twice") % {"key": printable(twice[:80])})
+
+
+def _number(token: str) -> Any:
+    value = float(token)
+    return value if math.isfinite(value) else _Fault(token[:40])
+
+
+def _integer(token: str) -> Any:
+    try:
+        return int(token)
+    except ValueError:  # thousands of digits: converting them takes quadratic time, so Python refuses
+        return _Fault("", _("a number of %(digits)s digits") % {"digits": len(token)})
+
+
+def _check(value: Any, at: str) -> None:
+    if isinstance(value, _Fault):
+        raise NotStrict(at, value.problem)
+    if isinstance(value, str):
+        _check_text(value, at)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            _check_text(key, at)
+            _check(part, pointer(at, key))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            _check(part, pointer(at, index))
+
+
+def _check_text(text: str, at: str) -> None:
+    if "\0" in text:
+        raise NotStrict(at, _("contains U+0000"))
+    if not text.isascii() and _SURROGATE.search(text):
+        raise NotStrict(at, _("contains a lone surrogate"))
+
+
+def printable(text: str) -> str:
+    """Return text that every encoder can write and every database can hold."""
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).replace("\0", "\N{REPLACEMENT CHARACTER}")
