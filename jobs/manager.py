@@ -20,7 +20,7 @@ from jobs.ledger.session import Session, transact
 from jobs.models.protected import ProtectedQuerySet
 from jobs.outcomes import Ending, Enqueued, InvalidJob, KeyConflict, Lease, Outcome, Refused
 from jobs.runtime import DurableJobRuntime
-from jobs.status import TERMINAL, EffectStatus, HoldReason, JobStatus, WaitReason
+from jobs.status import IDLE, TERMINAL, EffectStatus, HoldReason, JobStatus, WaitReason
 from jobs.vocabulary import JOB
 
 if TYPE_CHECKING:
@@ -567,7 +567,7 @@ def _cancel(
     endings = {
         row.id: _operator_row(row, actor=actor, reason=reason if row.id == key else inherited)
         for row in found
-        if row.status in (JobStatus.PENDING, JobStatus.BLOCKED, JobStatus.WAITING)
+        if row.status in IDLE
     }
     landed = settle.end(session, list(endings.values()), fenced_by="idle")
     if landed:

@@ -78,7 +78,6 @@ class EffectStatus(StrEnum):
 
 TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.SKIPPED})
 UNFINISHED = frozenset(JobStatus) - TERMINAL
-CLAIMABLE = frozenset({JobStatus.PENDING, JobStatus.WAITING})
 OPEN_EFFECT = frozenset({EffectStatus.EXECUTING, EffectStatus.UNKNOWN})
 
 
@@ -110,10 +109,10 @@ TRANSITIONS: tuple[Transition, ...] = (
     *_moves("running", "running", "claim", "expired and Endings would give pending: direct takeover"),
     *_moves("running", "succeeded", "commit", "full fence, no open effect, result staged or sent"),
     *_moves("running", "pending failed cancelled uncertain", "fail", _FENCED),
-    *_moves("running", "pending failed cancelled uncertain", "release", _FENCED),
+    *_moves("running", "pending cancelled uncertain", "release", _FENCED),
     *_moves("running", "waiting failed cancelled uncertain", "wait", _FENCED),
-    *_moves("running", "skipped failed cancelled uncertain", "skip", _FENCED),
-    *_moves("running", "uncertain", "uncertain", _FENCED),
+    *_moves("running", "skipped cancelled uncertain", "skip", _FENCED),
+    *_moves("running", "cancelled uncertain", "uncertain", _FENCED),
     *_moves("running", "cancelled uncertain", "acknowledge_cancel", "identity and a cancel request"),
     *_moves("running", "pending failed cancelled uncertain", "recover", _EXPIRED),
     *_moves("pending blocked waiting", "cancelled uncertain", "cancel", "an open effect keeps it uncertain"),
@@ -139,6 +138,15 @@ TRANSITIONS: tuple[Transition, ...] = (
 )
 
 
+def sources(verb: str, target: JobStatus | None = None) -> frozenset[JobStatus]:
+    """Return the statuses that `verb` may start from, to `target` or to any."""
+    return frozenset(
+        t.source
+        for t in TRANSITIONS
+        if t.verb == verb and t.source is not None and target in (None, t.target)
+    )
+
+
 def targets(source: JobStatus | None, verb: str) -> frozenset[JobStatus]:
     """Return where `verb` may take a job that is in `source`; empty means the verb is refused there."""
     return frozenset(t.target for t in TRANSITIONS if t.source == source and t.verb == verb)
@@ -147,3 +155,14 @@ def targets(source: JobStatus | None, verb: str) -> frozenset[JobStatus]:
 def verbs(source: JobStatus) -> frozenset[str]:
     """Return the verbs that are legal from `source`, for buttons and help texts."""
     return frozenset(t.verb for t in TRANSITIONS if t.source == source)
+
+
+# The sets that the ledger's statements name, read off the table.
+CLAIMABLE = sources("claim") - {JobStatus.RUNNING}
+IDLE = sources("cancel", JobStatus.CANCELLED)
+"""Nobody runs it: a cancel or a passed deadline ends it at once."""
+REQUESTABLE = sources("cancel") - IDLE
+"""A cancel is only requested: somebody runs it, or an effect is open."""
+RETRYABLE = sources("retry")
+REVISABLE = sources("revise") - {JobStatus.UNCERTAIN}
+"""An uncertain job is revised by a ruling only."""

@@ -27,7 +27,7 @@ UPDATE {table} AS j
      , {state_version} = j.{state_version} + 1
   FROM t, {rows:ids}
  WHERE j.{id} = r.id
-   AND j.{status} IN {in:running/uncertain}
+   AND j.{status} IN {in:requestable}
    AND j.{cancel_requested_at} IS NULL
 RETURNING {j}{id}, {j}{status}
 """
@@ -97,7 +97,7 @@ UPDATE {table} AS j
      , {error_code} = '', {error_message} = ''
   FROM t
  WHERE j.{id} = %(id)s
-   AND j.{status} IN {in:failed/cancelled/skipped}
+   AND j.{status} IN {in:retryable}
    AND j.{state_version} = %(state_version)s
    AND ({deadline} IS NULL OR {deadline} > t.now)
    AND NOT EXISTS (SELECT 1 FROM jobs_effectslot s
@@ -117,7 +117,7 @@ UPDATE {table} AS j
      , {wait_reason} = CASE WHEN j.{wait_reason} = 'approval' THEN 'timer' ELSE j.{wait_reason} END
   FROM t
  WHERE j.{id} = %(id)s
-   AND j.{status} NOT IN ({:succeeded}, {:uncertain})
+   AND j.{status} IN {in:revisable}
    AND j.{state_version} = %(state_version)s
    AND j.{open_effects} = 0
 RETURNING {j}{status}, {j}{state_version}, {j}{revision}

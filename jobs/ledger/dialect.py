@@ -12,8 +12,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from jobs.status import CLAIMABLE, TERMINAL, JobStatus
+from jobs.status import CLAIMABLE, IDLE, REQUESTABLE, RETRYABLE, REVISABLE, TERMINAL, JobStatus
 from jobs.vocabulary import JobColumnVocabulary
+
+STATUSES = {
+    "claimable": CLAIMABLE,
+    "idle": IDLE,
+    "requestable": REQUESTABLE,
+    "retryable": RETRYABLE,
+    "revisable": REVISABLE,
+    "terminal": TERMINAL,
+}
+"""Sets of statuses by the name that a template uses; all are read off the transition table."""
 
 _PLACE = re.compile(r"\{([^{}]+)\}")
 
@@ -232,9 +242,7 @@ def _plus(text: str, _vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
 
 
 def _in(text: str, vocabulary: JobColumnVocabulary, _dialect: Dialect) -> str:
-    named = {"claimable": CLAIMABLE, "terminal": TERMINAL}
-    statuses = named.get(text) or [JobStatus(word) for word in text.split("/")]
-    words = sorted(word for status in statuses for word in vocabulary.read_words(status))
+    words = sorted(word for status in STATUSES[text] for word in vocabulary.read_words(status))
     return "(" + ", ".join(f"'{word}'" for word in words) + ")"
 
 

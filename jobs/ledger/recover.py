@@ -31,7 +31,9 @@ SELECT j.{id}, j.{generation}, 0
 ?attempt_id|     , j.{attempt_id}
 ?!attempt_id|     , NULL
   FROM {table} AS j CROSS JOIN t
- WHERE j.{deadline_at} IS NOT NULL AND j.{status} IN {in:pending/blocked/waiting} AND j.{deadline_at} <= t.now
+ WHERE j.{deadline_at} IS NOT NULL AND j.{status} IN {in:idle} AND j.{deadline_at} <= t.now
+?hold_reason|   AND j.{hold_reason} <> 'quarantine'
+ONLY
  ORDER BY j.{deadline_at}
  LIMIT %(limit)s {skip_locked}
 """
@@ -55,15 +57,18 @@ class Lapsed(NamedTuple):
 
 def pick_expired(session: Session, *, limit: int, only: Any = None) -> list[Lapsed]:
     """Lock a page of expired rows that nobody else works on; `only` asks for one job."""
-    text = PICK_EXPIRED.replace("ONLY", "   AND j.{id} = %(only)s" if only is not None else "")
-    return _lapsed(session, session.run(text, limit=limit, only=only))
+    return _lapsed(session, session.run(_only(PICK_EXPIRED, only), limit=limit, only=only))
 
 
-def pick_past_deadline(session: Session, *, limit: int) -> list[Lapsed]:
-    """Lock a page of idle rows whose deadline has passed."""
+def pick_past_deadline(session: Session, *, limit: int, only: Any = None) -> list[Lapsed]:
+    """Lock a page of idle rows whose deadline has passed; `only` asks for one job."""
     if not session.vocabulary.has("deadline_at"):
         return []
-    return _lapsed(session, session.run(PICK_PAST_DEADLINE, limit=limit))
+    return _lapsed(session, session.run(_only(PICK_PAST_DEADLINE, only), limit=limit, only=only))
+
+
+def _only(text: str, only: Any) -> str:
+    return text.replace("ONLY", "   AND j.{id} = %(only)s" if only is not None else "")
 
 
 def count_running(session: Session) -> tuple[int, int]:

@@ -110,10 +110,10 @@ EXPIRED = """
 ?hold_reason|   AND j.{hold_reason} <> 'quarantine'
 """
 IDLE = """
-   AND j.{status} IN {in:pending/blocked/waiting}
+   AND j.{status} IN {in:idle}
 """
 PAST_DEADLINE = """
-   AND j.{status} IN {in:pending/blocked/waiting}
+   AND j.{status} IN {in:idle}
    AND j.{deadline_at} <= t.now
 """
 UNFINISHED = """

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.manager import JobManager
 from jobs.models.protected import Protected
-from jobs.status import CLAIMABLE, TERMINAL, HoldReason, JobStatus, WaitReason
+from jobs.status import CLAIMABLE, IDLE, TERMINAL, HoldReason, JobStatus, WaitReason
 
 if TYPE_CHECKING:
     from jobs.models.attempt import Attempt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TERMINAL_WORDS = sorted(TERMINAL)
 CLAIMABLE_WORDS = sorted(CLAIMABLE)
-IDLE_WORDS = [JobStatus.PENDING, JobStatus.BLOCKED, JobStatus.WAITING]
+IDLE_WORDS = sorted(IDLE)
 
 
 class Job(Protected):  # type: ignore[django-manager-missing]  # protected managers are made at run time
