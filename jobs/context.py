@@ -150,8 +150,8 @@ class Context:
     def checkpoint(self) -> None:
         """Return if the attempt may go on; raises LeaseLost, TimedOut or Cancelled."""
         held = self._held
-        if held.lost or held.clock() >= held.surely_ends:
-            raise LeaseLost(held.lost or "LEASE_EXPIRED")
+        if held.lost or held.released or held.clock() >= held.surely_ends:
+            raise LeaseLost(held.lost or ("WORKER_LEASE_RELEASED" if held.released else "LEASE_EXPIRED"))
         if held.is_late(held.clock()):
             raise TimedOut(f"{held.handler.timeout} s")
         if held.cancel_requested:

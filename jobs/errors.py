@@ -47,7 +47,7 @@ def register(code: str, family: Family, *, retryable: bool = False, meaning: str
     Raises ValueError for a badly formed code, for one registered before with another family, and
     for a name that belongs to another family only (contract §7 lists the naming patterns).
     """
-    if not _SHAPE.fullmatch(code) or len(code) > 80:
+    if not is_well_formed(code):
         raise ValueError(f"{code!r} is no error code: write it LIKE_THIS, at most 80 characters")
     families = [family_ for family_, pattern in _LOOKS_LIKE.items() if re.fullmatch(pattern, code)]
     if families and family not in families:
@@ -58,6 +58,11 @@ def register(code: str, family: Family, *, retryable: bool = False, meaning: str
     if _registry.setdefault(code, entry) != entry:
         raise ValueError(f"{code} is registered already, as {_registry[code].family.value}")
     return entry
+
+
+def is_well_formed(code: str) -> bool:
+    """Return whether `code` is written as codes are: LIKE_THIS, at most 80 characters."""
+    return len(code) <= 80 and _SHAPE.fullmatch(code) is not None
 
 
 def lookup(code: str) -> ErrorCode | None:
@@ -100,6 +105,7 @@ _declare(
     RUNTIME_HANDLER_EXCEPTION="The handler raised an exception that it does not declare.",
     RUNTIME_HANDLER_TIMEOUT="The handler ran longer than its time limit.",
     RUNTIME_HANDLER_EXITED="The handler tried to end the worker process.",
+    RUNTIME_RETRY_REQUESTED="The handler asked to be run again later.",
     RENDER_DEADLINE_EXCEEDED="Rendering passed its deadline.",
     RUNTIME_VITE_QUEUE_FULL="The build runtime has no room.",
 )

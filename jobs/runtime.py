@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from django.db import DEFAULT_DB_ALIAS
 
 from jobs import measures
+from jobs.failpoints import failpoint
 from jobs.hooks import RuntimeHooks, attempt_status
 from jobs.ledger import claim as claims
 from jobs.ledger import epoch as scheduler
@@ -172,6 +173,7 @@ class DurableJobRuntime:
             tokens = [lease.token() | {"ttl": ttl or lease.ttl_seconds} for lease in leases]
             free = renew.lock_free(session, [t["id"] for t in tokens])
             renewed = renew.renew(session, [t for t in tokens if t["id"] in free])
+            failpoint("renew.sent")
             outcomes = []
             for token in tokens:
                 if token["id"] in renewed:
@@ -263,6 +265,7 @@ class DurableJobRuntime:
             landed = {e.id: e for e in settle.end(session, list(rows.values()), fenced_by=fenced_by)}
             if landed:
                 self.hooks.ended(session, list(landed.values()), rows, verb=verb)
+            failpoint("fail.sent")
             return [
                 Outcome(Code.LANDED, status=landed[e.lease.job_id].status)
                 if e.lease.job_id in landed
@@ -283,32 +286,30 @@ class DurableJobRuntime:
 
         def work(session: Session) -> list[Ended]:
             ended = self._end_expired(session, recover.pick_expired(session, limit=limit))
-            late = recover.pick_past_deadline(session, limit=limit)
-            if late:
-                rows = {
-                    r.id: _recovery_row(r, wish=JobStatus.FAILED, bump=0) | {"excused": 0, "retry": 0}
-                    for r in late
-                }
-                landed = settle.end(session, list(rows.values()), fenced_by="past_deadline")
-                if landed:
-                    self.hooks.ended(session, landed, rows, verb="deadline")
-                ended += landed
+            ended += self._end_late(session, recover.pick_past_deadline(session, limit=limit))
+            failpoint("recover.sent")
             return ended
 
-        ended = self._transact(work, now)
-        for entry in ended:
-            measures.count(f"recovered.{entry.status}", queue=entry.queue, kind=entry.kind)
-        return ended
+        return self._count_recovered(self._transact(work, now))
 
     def recover_one(self, job_id: Any, *, now: datetime | None = None) -> list[Ended]:
-        """Take back one expired lease: what a page that raised is retried by."""
-        return self._transact(
-            lambda s: self._end_expired(s, recover.pick_expired(s, limit=1, only=s.key(job_id))), now
-        )
+        """Take back one expired lease, or end one job past its deadline: what a page that raised is retried by."""
 
-    def expired_ids(self, *, limit: int = 200, now: datetime | None = None) -> list[Any]:
-        """Return ids of expired rows, without taking them back."""
-        return self._transact(lambda s: [r.id for r in recover.pick_expired(s, limit=limit)], now)
+        def work(session: Session) -> list[Ended]:
+            key = session.key(job_id)
+            ended = self._end_expired(session, recover.pick_expired(session, limit=1, only=key))
+            return ended or self._end_late(session, recover.pick_past_deadline(session, limit=1, only=key))
+
+        return self._count_recovered(self._transact(work, now))
+
+    def lapsed_ids(self, *, limit: int = 200, now: datetime | None = None) -> list[Any]:
+        """Return ids that a page would take back or end, without touching them."""
+
+        def work(session: Session) -> list[Any]:
+            rows = recover.pick_expired(session, limit=limit)
+            return [r.id for r in rows + recover.pick_past_deadline(session, limit=limit)]
+
+        return self._transact(work, now)  # type: ignore[no-any-return]
 
     def running(self, *, now: datetime | None = None) -> tuple[int, int]:
         """Return how many leases are held and how many of those have run out."""
@@ -333,6 +334,23 @@ class DurableJobRuntime:
         if landed:
             self.hooks.ended(session, landed, rows, verb="recover")
         return landed
+
+    def _end_late(self, session: Session, late: Sequence[Any]) -> list[Ended]:
+        if not late:
+            return []
+        rows = {
+            r.id: _recovery_row(r, wish=JobStatus.FAILED, bump=0) | {"excused": 0, "retry": 0} for r in late
+        }
+        landed = settle.end(session, list(rows.values()), fenced_by="past_deadline")
+        if landed:
+            self.hooks.ended(session, landed, rows, verb="deadline")
+        return landed
+
+    @staticmethod
+    def _count_recovered(ended: list[Ended]) -> list[Ended]:
+        for entry in ended:
+            measures.count(f"recovered.{entry.status}", queue=entry.queue, kind=entry.kind)
+        return ended
 
     # -- shared ----------------------------------------------------------------------------------------------
 

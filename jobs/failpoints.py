@@ -1,0 +1,103 @@
+"""Named points of the protocol at which a test makes this process die, stop or fail.
+
+    INTERLOCK_ALLOW_FAILPOINTS=1 INTERLOCK_FAILPOINTS="commit.before=kill, claim.sent=raise:OperationalError@2"
+
+`before` is ahead of the first statement, `sent` inside the transaction ahead of COMMIT, `after` when the
+database has answered. Actions: `kill` (SIGKILL), `stop` (SIGSTOP), `exit` (at once, code 9), `raise:Name` (a
+built-in exception or one of django.db's). `@3` means the third time that the point is passed, and only then.
+Off, a point is one look into an empty dictionary.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+NAMES = frozenset(
+    f"{verb}.{moment}"
+    for verb, moments in {
+        "claim": "before sent after",
+        "run": "before after",
+        "commit": "before sent after",
+        "fail": "before sent after",
+        "renew": "before sent after",
+        "recover": "before sent after",
+        "release": "before after",
+        "beat": "before after",
+    }.items()
+    for moment in moments.split()
+)
+
+
+@dataclass
+class _Armed:
+    act: Callable[[], None]
+    at: int | None
+    passed: int = 0
+
+
+_armed: dict[str, _Armed] = {}
+
+
+def failpoint(name: str) -> None:
+    """Do what this point was armed with; usually nothing."""
+    if _armed:
+        _reach(name)
+
+
+def _reach(name: str) -> None:
+    armed = _armed.get(name)
+    if armed is None:
+        return
+    armed.passed += 1
+    if armed.at is None or armed.passed == armed.at:
+        armed.act()
+
+
+def arm(text: str) -> None:
+    """Arm the points of a comma-separated list of name=action; an empty list disarms all.
+
+    Raises ValueError, with a sentence, for a point or an action that does not exist.
+    """
+    armed = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, rest = part.partition("=")
+        action, _, count = rest.partition("@")
+        if name not in NAMES:
+            raise ValueError(f"{name!r} is no failpoint; there are {', '.join(sorted(NAMES))}")
+        if count and not (count.isdigit() and int(count)):
+            raise ValueError(f"{part!r}: @ is followed by a whole number, 1 for the first time")
+        armed[name] = _Armed(_action(action), int(count) if count else None)
+    _armed.clear()
+    _armed.update(armed)
+
+
+def _action(text: str) -> Callable[[], None]:
+    word, _, argument = text.partition(":")
+    match word:
+        case "kill":
+            return lambda: os.kill(os.getpid(), signal.SIGKILL)
+        case "stop":
+            return lambda: os.kill(os.getpid(), signal.SIGSTOP)
+        case "exit":
+            return lambda: os._exit(9)
+        case "raise":
+            return _raiser(argument)
+    raise ValueError(f"{text!r} is no action; there are kill, stop, exit and raise:ExceptionName")
+
+
+def _raiser(name: str) -> Callable[[], None]:
+    from django.db import utils
+
+    wanted = getattr(utils, name, None) or getattr(builtins, name, None)
+    if not (isinstance(wanted, type) and issubclass(wanted, BaseException)):
+        raise ValueError(f"{name!r} is no exception of Python's or of django.db's")
+    kind: type[BaseException] = wanted
+
+    def act() -> None:
+        raise kind("raised by a failpoint")
+
+    return act

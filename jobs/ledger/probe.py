@@ -1,0 +1,97 @@
+"""What there is to do, in one reading statement: an idle worker asks nothing else (contract §8).
+
+It decides nothing: each verb judges again under its own locks. So it may be slightly wrong, and may run
+outside a transaction. Counts and minima instead of EXISTS, because a planner that hopes to find a row early
+would read a large table from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple
+
+from jobs.ledger.session import Session
+
+READY = """
+      (SELECT COUNT(*) FROM (SELECT 1 FROM {table} AS j
+        WHERE j.{queue} = %(queue_NQ)s AND j.{kind} = %(kind_NK)s AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
+        ORDER BY j.{priority} DESC, j.{ready_at}, j.{id} LIMIT 1) AS ready_NQ_NK)
+"""
+
+PROBE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT s.epoch
+     , s.claims_open
+     , s.clock_high_water > {plus:t.now+1}
+     , (SELECT w.fenced_at IS NOT NULL FROM jobs_worker w WHERE w.id = %(worker)s)
+     , (SELECT MIN(j.{next_attempt_at}) FROM {table} AS j
+         WHERE j.{ready_at} IS NULL AND j.{status} IN {in:claimable} AND j.{hold_reason} = '')
+     , (SELECT MIN(j.{deadline_at}) FROM {table} AS j
+         WHERE j.{deadline_at} IS NOT NULL AND j.{status} IN {in:idle}
+           AND j.{hold_reason} <> 'quarantine')
+     , r.running, r.expired, r.cancels
+     , READY
+     , t.now
+  FROM jobs_scheduler AS s CROSS JOIN t CROSS JOIN
+       (SELECT COUNT(CASE WHEN j.{queue} IN (QUEUES) THEN 1 END) AS running
+             , COUNT(CASE WHEN j.{hold_reason} <> 'quarantine' AND (j.{lease_expires_at} <= t.now
+                     OR j.{scheduler_epoch} < (SELECT e.epoch FROM jobs_scheduler e WHERE e.id = 1)) THEN 1 END) AS expired
+             , COUNT(CASE WHEN j.{worker_id} = %(worker)s AND j.{cancel_requested_at} IS NOT NULL THEN 1 END) AS cancels
+          FROM {table} AS j CROSS JOIN t
+         WHERE j.{status} = {:running}) AS r
+ WHERE s.id = 1
+"""
+
+
+class Findings(NamedTuple):
+    """What a probe saw.
+
+    `due_in` is seconds until the next delayed job comes due, None when there is none; `running` counts the
+    asked queues only; `cancels` are requests on what the worker itself holds.
+    """
+
+    epoch: int
+    claims_open: bool
+    clock_went_back: bool
+    fenced: bool
+    registered: bool
+    due_in: float | None
+    past_deadline: bool
+    running: int
+    expired: int
+    cancels: int
+    ready: bool
+
+
+@cache
+def probe_text(queues: int, kinds: int) -> str:
+    """Return the probe for that many queues and kinds."""
+    branches = " + ".join(
+        READY.strip().replace("NQ", str(q)).replace("NK", str(k)) for q in range(queues) for k in range(kinds)
+    )
+    names = ", ".join(f"%(queue_{n})s" for n in range(queues))
+    return PROBE.replace("READY", branches or "0").replace("QUEUES", names)
+
+
+def probe(session: Session, *, worker: str, queues: Sequence[str], kinds: Sequence[str]) -> Findings:
+    """Look for work of `queues` and `kinds`, for leases to take back, and for news about `worker`."""
+    names = {f"queue_{n}": queue for n, queue in enumerate(queues)}
+    names |= {f"kind_{n}": kind for n, kind in enumerate(kinds)}
+    row = session.run(probe_text(len(queues), len(kinds)), worker=worker, **names)[0]
+    now, due, deadline = (session.moment(row[index]) for index in (10, 4, 5))
+    assert isinstance(now, datetime)  # noqa: S101
+    return Findings(
+        epoch=row[0],
+        claims_open=bool(row[1]),
+        clock_went_back=bool(row[2]),
+        fenced=bool(row[3]),
+        registered=row[3] is not None,
+        due_in=None if due is None else (due - now).total_seconds(),
+        past_deadline=deadline is not None and deadline <= now,
+        running=row[6],
+        expired=row[7],
+        cancels=row[8],
+        ready=row[9] > 0,
+    )

@@ -1,0 +1,87 @@
+"""Claiming: how many, of what, from which queue first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from jobs import handlers
+from jobs.failpoints import failpoint
+from jobs.manager import LONGEST_LEASE
+from jobs.outcomes import Ending, Lease
+from jobs.runtime import KINDS_PER_CLAIM, DurableJobRuntime
+from jobs.worker.held import Held, Holdings
+from jobs.worker.running import Finished
+from jobs.worker.tally import Tally
+
+log = logging.getLogger("interlock.worker")
+
+MOST = 500
+"""Jobs per claim: a longer transaction would keep others from the same rows for too long."""
+
+
+class Claims:
+    """Takes jobs for the free slots and puts them into the holdings."""
+
+    def __init__(
+        self,
+        runtime: DurableJobRuntime,
+        holdings: Holdings,
+        *,
+        worker_id: str,
+        queues: Sequence[str],
+        tally: Tally,
+        clock: Callable[[], float],
+    ) -> None:
+        self.runtime = runtime
+        self.holdings = holdings
+        self.worker_id = worker_id
+        self.queues = list(queues)
+        self.tally = tally
+        self.clock = clock
+        self.epoch = 0
+        self._turns = 0
+
+    def turn(self, kinds: Sequence[str], room: int, *, now: datetime | None = None) -> list[Held]:
+        """Claim up to `room` jobs of `kinds`. An empty list means "nothing for me now".
+
+        The queues are tried in the order given, starting one further at each claim, so that a full first
+        queue does not starve the others; more kinds than one statement takes are offered in turns too.
+        """
+        room = min(room, MOST)
+        if room <= 0 or not kinds:
+            return []
+        sent = self.clock()
+        failpoint("claim.before")
+        leases = self.runtime.claim(
+            worker_id=self.worker_id,
+            queues=_rotated(self.queues, self._turns),
+            kinds=_rotated(kinds, self._turns * KINDS_PER_CLAIM) if len(kinds) > KINDS_PER_CLAIM else kinds,
+            max_claims=room,
+            ttl=LONGEST_LEASE,
+            epoch=self.epoch,
+            now=now,
+        )
+        failpoint("claim.after")
+        self._turns += 1
+        self.tally.claimed += len(leases)
+        return [self._hold(lease, sent) for lease in leases]
+
+    def _hold(self, lease: Lease, sent: float) -> Held:
+        handler = handlers.find(lease.kind)
+        assert handler is not None, lease.kind  # noqa: S101  (only known kinds are claimed)
+        held = Held(lease, handler, sent=sent, clock=self.clock)
+        self.holdings.add(held)
+        return held
+
+
+def released(held: Held, message: str) -> Finished:
+    """Return the ending that gives a job back because this worker stops: it costs no attempt."""
+    ending = Ending.release(held.lease, error_code="WORKER_LEASE_RELEASED", message=message, log=held.log)
+    return Finished(held, ending=ending)
+
+
+def _rotated(items: Sequence[str], start: int) -> list[str]:
+    start %= len(items)
+    return [*items[start:], *items[:start]]

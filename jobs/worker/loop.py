@@ -1,0 +1,294 @@
+"""The worker: a machine of small turns, each of which can be taken by hand.
+
+`step()` takes one of each in the calling thread: attend to what lapsed and came due, claim, run, settle,
+beat. The threaded worker (threads.py) takes the same turns in loops of their own, so that claiming, running
+and committing overlap.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import socket
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
+
+from jobs import handlers
+from jobs.ledger import worker as worker_rows
+from jobs.ledger.probe import Findings, probe
+from jobs.ledger.session import Session, transact
+from jobs.models import Job
+from jobs.worker.beat import Beat, iso
+from jobs.worker.claims import MOST, Claims, released
+from jobs.worker.coroutines import Coroutines
+from jobs.worker.duties import Duties
+from jobs.worker.endings import Endings
+from jobs.worker.held import Held, Holdings, boottime
+from jobs.worker.pace import Pace
+from jobs.worker.running import timed_out
+from jobs.worker.slots import Slots
+from jobs.worker.stop import ERROR, Stop
+from jobs.worker.tally import Tally
+
+log = logging.getLogger("interlock.worker")
+
+PROBE_SECONDS = 1.0
+BARREN_SECONDS = 5.0
+UNSENT = 2000
+"""Endings that may wait for the database before claiming stops."""
+PAIRS = 100
+
+
+class Unfit(Exception):
+    """The worker cannot start like this; the text says why and what to change."""
+
+
+class Worker:
+    """One worker: its identity, what it holds, and its turns.
+
+    `queues` and `kinds` default to all that this process knows. `clock` is seconds of boot time.
+    """
+
+    def __init__(
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+        concurrency: int = 8,
+        using: str = DEFAULT_DB_ALIAS,
+        clock: Callable[[], float] = boottime,
+    ) -> None:
+        self.id = new_id()
+        self.using = using
+        self.clock = clock
+        self.concurrency = concurrency
+        self.kinds = _kinds(kinds)
+        self.queues = list(queues) if queues else sorted({_handler(kind).queue for kind in self.kinds})
+        check_leases(self.kinds)
+        self.plain = [kind for kind in self.kinds if not _handler(kind).is_async]
+        self.coroutine = [kind for kind in self.kinds if _handler(kind).is_async]
+        runtime = Job.objects.db_manager(using).runtime
+        self.runtime = runtime
+        self.stop = Stop()
+        self.tally, self.pace, self.holdings = Tally(), Pace(), Holdings()
+        self.endings = Endings(runtime, self.holdings, pace=self.pace, tally=self.tally, clock=clock)
+        self.slots = Slots(concurrency, pace=self.pace, report=self.endings.report)
+        self.coroutines = Coroutines(concurrency, report=self.endings.report)
+        self.claims = Claims(
+            runtime, self.holdings, worker_id=self.id, queues=self.queues, tally=self.tally, clock=clock
+        )
+        self.duties = Duties(runtime, worker_id=self.id, clock=clock)
+        self.beat = Beat(
+            runtime, self.holdings, clock=clock, describe=self.describe, worker_id=self.id
+        )
+        self.passed: dict[str, float] = {}
+        self.hungry = True
+        """Whether a claim may find something: set by every sign of work, cleared by an empty claim."""
+        self.findings: Findings | None = None
+        self.due_at: float | None = None
+        self.stopped = False
+        self._barren_until = 0.0
+
+    # -- turns -------------------------------------------------------------------------------------------
+
+    def step(self, *, now: datetime | None = None) -> int:
+        """Take one of each turn in this thread; returns how many jobs were claimed."""
+        if not self.claims.epoch:
+            self.register(now=now)
+        self.attend(now=now)
+        claimed = self.claim(now=now)
+        self.slots.run_here()
+        self.coroutines.run_here()
+        self.settle(now=now)
+        self.beat.turn(now=now)
+        return claimed
+
+    def register(self, *, now: datetime | None = None) -> None:
+        """Write the worker's row and learn the epoch."""
+        self.claims.epoch = self.runtime.current_epoch()
+        values: dict[str, Any] = {
+            "id": self.id,
+            "host": socket.gethostname()[:100],
+            "pid": os.getpid(),
+            "boot_id": boot_id(),
+            "version": f"python {platform.python_version()}"[:40],
+            "queues": self.queues,
+            "kinds": self.kinds,
+            "concurrency": self.concurrency,
+            "epoch": self.claims.epoch,
+        }
+        transact(
+            lambda session: worker_rows.register(session, **values),
+            using=self.using,
+            vocabulary=self.runtime.vocabulary,
+            now=now,
+            durable=False,
+            fenced=False,
+        )
+
+    def attend(self, *, now: datetime | None = None) -> Findings:
+        """Look what there is to do, and do what is everybody's duty: recovery, promotion, news of ourselves."""
+        pairs = len(self.queues) * len(self.kinds)
+        found = probe(
+            Session(self.using, self.runtime.vocabulary, now),
+            worker=self.id,
+            queues=self.queues,
+            kinds=self.kinds if pairs <= PAIRS else [],
+        )
+        instant = self.clock()
+        self.findings = found
+        if found.epoch != self.claims.epoch:
+            self.learn_epoch(found.epoch)
+        if found.fenced:
+            self.stop.ask("this worker was fenced", code=ERROR)
+        if found.clock_went_back and found.claims_open:
+            self.beat.close_claims()
+        if found.cancels > sum(held.cancel_requested for held in self.holdings):
+            self.beat.hasten()
+        if (found.expired or found.past_deadline) and self.duties.recover(now=now):
+            self.hungry = True
+        self.due_at = None
+        if found.due_in is not None and found.due_in <= 0:
+            if self.duties.promote(now=now) & set(self.queues):
+                self.hungry = True
+        elif found.due_in is not None:
+            self.due_at = instant + found.due_in
+        self.duties.prune(now=now)
+        if (found.ready or pairs > PAIRS) and instant >= self._barren_until:
+            self.hungry = True
+        self.passed["attend"] = instant
+        return found
+
+    def learn_epoch(self, epoch: int) -> None:
+        """Claim under a new epoch from now on; what was claimed under an older one is lost."""
+        log.warning("epoch raised", extra={"epoch": epoch, "was": self.claims.epoch})
+        self.claims.epoch = epoch
+        self.hungry = True
+        for held in self.holdings:
+            if held.lease.epoch < epoch:
+                held.lose("EPOCH")
+
+    def claim(self, *, now: datetime | None = None) -> int:
+        """Claim for the slots that are free and hand out what was got; returns how many."""
+        asked, kinds = self.room()
+        if not asked or not self.hungry:
+            return 0
+        got = self.claims.turn(kinds, asked, now=now)
+        self.passed["claim"] = self.clock()
+        if not got:
+            self.hungry = False
+            self._barren_until = self.clock() + BARREN_SECONDS
+        plain = [held for held in got if not held.handler.is_async]
+        coroutine = [held for held in got if held.handler.is_async]
+        if plain:
+            self.hand(plain)
+        if coroutine:
+            self.hand_coroutines(coroutine)
+        return len(got)
+
+    def hand(self, helds: Sequence[Held]) -> None:
+        """Queue plain jobs; the step machine runs them itself."""
+        self.slots.todo.extend(helds)
+
+    def hand_coroutines(self, helds: Sequence[Held]) -> None:
+        """Queue async jobs."""
+        self.coroutines.todo.extend(helds)
+
+    def settle(self, *, now: datetime | None = None) -> int:
+        """Send every ending that waits; returns how many were answered."""
+        answered = 0
+        while sent := self.endings.turn(now=now):
+            answered += sent
+        self.passed["settle"] = self.clock()
+        return answered
+
+    # -- bounds ------------------------------------------------------------------------------------------
+
+    def room(self) -> tuple[int, list[str]]:
+        """Return how many jobs to ask for now, and of which kinds; 0 while a bigger claim is worth waiting for."""
+        if len(self.endings) > UNSENT:
+            return 0, []
+        rooms, kinds = [], []
+        for pool, known in ((self.slots, self.plain), (self.coroutines, self.coroutine)):
+            ahead = self.pace.ahead(pool.limit)
+            free = pool.limit + ahead - pool.occupied
+            if known and free >= max(1, min(ahead, MOST) // 2):
+                rooms.append(free)
+                kinds += known
+        return (min(rooms), kinds) if rooms else (0, [])
+
+    def watch_limits(self) -> None:
+        """End attempts that outlived their kind's time limit; their code may go on, and keeps its slot."""
+        now = self.clock()
+        for held in [*self.slots.running(), *self.coroutines.running()]:
+            if held.handler.timeout is not None and held.is_late(now) and held.close():
+                log.warning(
+                    "time limit passed, code still running",
+                    extra={"job_id": held.lease.job_id, "kind": held.lease.kind},
+                )
+                self.endings.add(timed_out(held))
+                self.coroutines.interrupt(held)
+
+    def give_back(self, helds: Sequence[Held], message: str) -> None:
+        """Give jobs up unharmed; their handlers, if they run, hear of it at the next checkpoint."""
+        for held in helds:
+            if held.close():
+                held.released = True
+                self.endings.add(released(held, message))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the worker's row says of now."""
+        now = self.clock()
+        return {
+            "running": len(self.slots.running()) + len(self.coroutines.running()),
+            "epoch": self.claims.epoch,
+            "stopping": self.stop.asked.is_set(),
+            "stopped": self.stopped,
+            "passes": {loop: iso(now - at) for loop, at in self.passed.items()},
+        }
+
+
+def new_id() -> str:
+    """Return a worker id that no other start has had or will have."""
+    return f"{socket.gethostname()[:100]}:{os.getpid()}:{uuid.uuid4().hex}"
+
+
+def boot_id() -> str:
+    """Return what tells one boot of this machine from the next, where it says so."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()[:40]
+    except OSError:
+        return ""
+
+
+def check_leases(kinds: Sequence[str]) -> None:
+    """Raise Unfit when two lost heartbeats would cost a healthy job of some kind its lease (bug S16)."""
+    beat, standard = settings.INTERLOCK["HEARTBEAT_SECONDS"], settings.INTERLOCK["LEASE_SECONDS"]
+    for kind in kinds:
+        lease = _handler(kind).lease or standard
+        if lease < 3 * beat:
+            raise Unfit(
+                f"kind {kind} has a lease of {lease} s, which must be at least three heartbeats of {beat} s: "
+                "lengthen its lease or set INTERLOCK_HEARTBEAT_SECONDS lower"
+            )
+
+
+def _kinds(wanted: Sequence[str] | None) -> list[str]:
+    known = handlers.known_kinds()
+    unknown = sorted(set(wanted or ()) - set(known))
+    if unknown:
+        raise Unfit(f"this process knows no kind {', '.join(unknown)}; it knows {', '.join(known) or 'none'}")
+    return sorted(wanted) if wanted else known
+
+
+def _handler(kind: str) -> handlers.Handler:
+    found = handlers.find(kind)
+    assert found is not None, kind  # noqa: S101  (checked when the worker was made)
+    return found

@@ -1,0 +1,192 @@
+"""Running a handler to its end, whatever that end is: nothing that user code does leaves this module."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import traceback
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
+
+from django.conf import settings
+
+from jobs import admission, canon, errors, redact
+from jobs.context import Cancelled, Context, Fail, LeaseLost, Retry, Skip, TimedOut, Wait, seconds_of
+from jobs.failpoints import failpoint
+from jobs.outcomes import Ending, InvalidJob
+from jobs.retry import Backoff
+from jobs.status import WaitReason
+from jobs.worker.held import Held
+
+
+class Finished(NamedTuple):
+    """What came of an attempt: a result to commit (text and digest), or another ending."""
+
+    held: Held
+    text: str | None = None
+    digest: str = ""
+    ending: Ending | None = None
+
+
+def run(held: Held) -> Finished | None:
+    """Run a plain handler in this thread; None when the attempt is over already and its result worth nothing."""
+    held.began = held.clock()
+    try:
+        failpoint("run.before")
+        value = _call(held)
+        if inspect.isawaitable(value):
+            _abandon(value)
+            raise TypeError("a plain function returned an awaitable; write the handler with async def")
+        finished = _returned(held, value)
+        failpoint("run.after")
+    except BaseException as error:  # noqa: BLE001  (SystemExit and worse end the attempt, never the worker)
+        finished = raised(held, error)
+    return _own(held, finished)
+
+
+async def run_async(held: Held) -> Finished | None:
+    """The same for a coroutine function, on the worker's event loop."""
+    held.began = held.clock()
+    try:
+        failpoint("run.before")
+        finished = _returned(held, await _call(held))
+        failpoint("run.after")
+    except BaseException as error:  # noqa: BLE001
+        finished = raised(held, error)
+    return _own(held, finished)
+
+
+def _own(held: Held, finished: Finished | None) -> Finished | None:
+    """Return what is to be sent, unless the attempt was ended without its handler (time limit, stop)."""
+    return finished if held.close() else None
+
+
+def _call(held: Held) -> Any:
+    """Call the handler with the stored arguments; raises InvalidJob when they do not fit its signature any more."""
+    handler = held.handler
+    text = held.lease.input
+    arguments = {} if text == "{}" else json.loads(text)
+    try:
+        if handler.takes_context:
+            return handler.function(Context(held), **arguments)
+        return handler.function(**arguments)
+    except TypeError as error:
+        # Raised by the call itself, not inside the handler: ask the signature for the sentence.
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            handler.bind(**arguments)
+        raise
+
+
+def _returned(held: Held, value: Any) -> Finished | None:
+    if isinstance(value, Wait):
+        return _waits(held, value)
+    try:
+        text, digest = admission.result(value)
+    except canon.NotCanonical as error:
+        return failed(held, "RESULT_VALIDATION_FAILED", f"result{error}")
+    except Exception as error:  # noqa: BLE001  (a value that breaks the serialiser is a bad result, not a crash)
+        return failed(held, "RESULT_VALIDATION_FAILED", f"result: {describe(error)}")
+    return Finished(held, text, digest)
+
+
+def _waits(held: Held, wait: Wait) -> Finished:
+    try:
+        reason = WaitReason(wait.reason)
+        seconds = seconds_of(wait, held)
+        if reason != WaitReason.APPROVAL and (seconds is None or not math.isfinite(seconds) or seconds < 0):
+            raise ValueError(f"Wait needs seconds of at least 0, or until, not {wait.seconds!r}")
+        if seconds is not None:
+            seconds = min(float(seconds), admission.LONGEST_DELAY)
+    except (ValueError, TypeError, OverflowError) as error:
+        return failed(held, "RESULT_VALIDATION_FAILED", describe(error))
+    total = held.handler.max_wait_total
+    return Finished(
+        held, ending=Ending.wait(held.lease, reason, seconds=seconds, total=total, log=held.log)
+    )
+
+
+def raised(held: Held, error: BaseException) -> Finished | None:
+    """Return the ending that an exception asks for; None when there is nothing left to say for the attempt."""
+    match error:
+        case Cancelled():
+            return Finished(held, ending=Ending.acknowledge_cancel(held.lease, log=held.log))
+        case LeaseLost():
+            held.lose(str(error))
+            return None
+        case TimedOut():
+            return timed_out(held)
+        case Retry():
+            return _retry(held, error)
+        case Skip():
+            code, message = _coded(error.code, error.message)
+            message = redact.clean(message, limit=settings.INTERLOCK["ERROR_BYTES"], secrets=_secrets(held))
+            return Finished(held, ending=Ending.skip(held.lease, code, message, log=held.log))
+        case Fail():
+            return failed(held, *_coded(error.code, error.message))
+        case InvalidJob() if error.field == "arguments":
+            return failed(held, "ARGUMENTS_VALIDATION_FAILED", error.problem)
+        case Exception():
+            return failed(held, "RUNTIME_HANDLER_EXCEPTION", describe(error), trace=trace(error))
+        case _:
+            return failed(held, "RUNTIME_HANDLER_EXITED", describe(error), trace=trace(error))
+
+
+def timed_out(held: Held) -> Finished:
+    """Return the ending of an attempt that outlived its kind's time limit; its code may still be running."""
+    held.timed_out = True
+    return failed(held, "RUNTIME_HANDLER_TIMEOUT", f"still running after {held.handler.timeout:g} s")
+
+
+def failed(
+    held: Held, code: str, message: str, *, trace: str = "", retry_after: float | None = None
+) -> Finished:
+    """Return the ending of a failed attempt; the code's registry entry decides whether there will be another."""
+    return Finished(
+        held,
+        ending=admission.failure(
+            held.lease, code, message, retry_after=retry_after, traceback=trace, log=held.log
+        ),
+    )
+
+
+def _retry(held: Held, error: Retry) -> Finished:
+    code, message = _coded(error.code, error.message)
+    after = error.after
+    usable = isinstance(after, int | float) and not isinstance(after, bool) and math.isfinite(after)
+    if after is None or not usable or after < 0:
+        after = (held.handler.backoff or Backoff()).delay(held.lease.attempts_used)
+    return failed(held, code, message, retry_after=min(float(after), admission.LONGEST_DELAY))
+
+
+def _coded(code: Any, message: Any) -> tuple[str, str]:
+    """Return a code that may stand in a column; one that is badly formed moves into the message."""
+    if isinstance(code, str) and errors.is_well_formed(code):
+        return code, message
+    return "HANDLER_CONTENT_FAILED", f"{redact.clean(code, limit=200)}: {message}" if message else str(code)
+
+
+def _secrets(held: Held) -> set[str]:
+    return admission.secrets_of(held.lease)
+
+
+def describe(error: BaseException) -> str:
+    """Return `Type: text`, also for an exception that cannot be shown as text."""
+    text = redact.clean(error, limit=settings.INTERLOCK["ERROR_BYTES"])
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def trace(error: BaseException) -> str:
+    """Return the traceback without this module's own frames; never raises."""
+    try:
+        inner = error.__traceback__
+        while inner is not None and inner.tb_frame.f_code.co_filename == __file__:
+            inner = inner.tb_next
+        return "".join(traceback.format_exception(type(error), error, inner, limit=100))
+    except Exception as second:  # noqa: BLE001  (user code runs in __str__, and may do anything)
+        return f"(a traceback that cannot be shown: {type(second).__name__})"
+
+
+def _abandon(value: Any) -> None:
+    if isinstance(value, Coroutine):
+        value.close()

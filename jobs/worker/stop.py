@@ -1,0 +1,56 @@
+"""Stopping: asked once it is orderly, asked twice it is now."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+CLEAN = 0
+ERROR = 1
+LEFT_RUNNING = 75
+"""Exit codes: all done · a loop gave up or the worker was fenced · jobs were given back while their code ran."""
+RELOAD = 3
+
+
+class Stop:
+    """What was asked for. `asked` and `hurried` are set by signal handlers, so they only set events."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.hurried = threading.Event()
+        self.code = CLEAN
+        self.why = ""
+        self._bells: list[Callable[[], None]] = []
+
+    def ring(self, bell: Callable[[], None]) -> None:
+        """Have `bell` called when a stop is asked for."""
+        self._bells.append(bell)
+
+    def ask(self, why: str = "", *, code: int = CLEAN) -> None:
+        """Stop claiming and finish; a second call means at once."""
+        if self.asked.is_set():
+            self.hurried.set()
+        else:
+            self.why, self.code = why, code
+            self.asked.set()
+        for bell in self._bells:
+            bell()
+
+    def listen(self) -> None:
+        """Hear SIGTERM, SIGINT and SIGHUP; only the main thread may call this.
+
+        As process 1 of a container nothing has a default: without a handler SIGTERM would be ignored.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._heard)
+
+    def _heard(self, number: int, _frame: FrameType | None) -> None:
+        self.ask(signal.Signals(number).name)
+
+
+def parent_is(pid: int) -> bool:
+    """Whether our parent still is the one that started us."""
+    return os.getppid() == pid
