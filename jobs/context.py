@@ -15,7 +15,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.status import WaitReason
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 class Retry(Exception):
     """Run me again: after `after` seconds, or after the kind's own back-off. Costs an attempt."""
 
-    def __init__(self, after: float | None = None, *, code: str = "RUNTIME_RETRY_REQUESTED", message: str = ""):
+    def __init__(
+        self, after: float | None = None, *, code: str = "RUNTIME_RETRY_REQUESTED", message: str = ""
+    ):
         super().__init__(message or code)
         self.after = after
         self.code = code
@@ -176,8 +178,8 @@ class Context:
         return f"attempts/{self._held.lease.attempt_id}/{name}"
 
 
-def seconds_of(wait: Wait, held: Any) -> float | None:
-    """Return how long a Wait is from now; `until` is compared with the database's clock, as the lease knows it."""
+def seconds_of(wait: Wait, held: Held) -> float | None:
+    """Return how long a Wait is from now; `until` is measured on the database's clock."""
     if wait.until is None:
         return wait.seconds
     if wait.until.tzinfo is None:

@@ -1,6 +1,6 @@
 """Named points of the protocol at which a test makes this process die, stop or fail.
 
-    INTERLOCK_ALLOW_FAILPOINTS=1 INTERLOCK_FAILPOINTS="commit.before=kill, claim.sent=raise:OperationalError@2"
+    INTERLOCK_ALLOW_FAILPOINTS=1 INTERLOCK_FAILPOINTS="commit.before=kill, claim.sent=raise:KeyError@2"
 
 `before` is ahead of the first statement, `sent` inside the transaction ahead of COMMIT, `after` when the
 database has answered. Actions: `kill` (SIGKILL), `stop` (SIGSTOP), `exit` (at once, code 9), `raise:Name` (a

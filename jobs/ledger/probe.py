@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobs.ledger.session import Session
 
@@ -77,7 +77,7 @@ def probe_text(queues: int, kinds: int) -> str:
 
 def probe(session: Session, *, worker: str, queues: Sequence[str], kinds: Sequence[str]) -> Findings:
     """Look for work of `queues` and `kinds`, for leases to take back, and for news about `worker`."""
-    names = {f"queue_{n}": queue for n, queue in enumerate(queues)}
+    names: dict[str, Any] = {f"queue_{n}": queue for n, queue in enumerate(queues)}
     names |= {f"kind_{n}": kind for n, kind in enumerate(kinds)}
     row = session.run(probe_text(len(queues), len(kinds)), worker=worker, **names)[0]
     now, due, deadline = (session.moment(row[index]) for index in (10, 4, 5))

@@ -1,4 +1,4 @@
-"""Duties of every worker: take back what lapsed, promote what came due, clear away old worker rows (contract §8).
+"""Duties of every worker: take back what lapsed, promote what came due, clear old worker rows (contract §8).
 
 Each is isolated: an exception in one is logged and counted, and the next pass tries again. They run whether
 claims are open or not.
@@ -92,7 +92,9 @@ class Duties:
         first, self._mass_seen = mass and not self._mass_seen, mass
         if first:
             measures.count("recovery_paused")
-            log.warning("most leases ran out at once; recovery waits", extra={"expired": expired, "of": running})
+            log.warning(
+                "most leases ran out at once; recovery waits", extra={"expired": expired, "of": running}
+            )
         return first
 
     def _page(self, now: datetime | None) -> int:

@@ -6,10 +6,10 @@ What is heard is a hint. The slow poll finds what was missed, so nothing depends
 from __future__ import annotations
 
 import logging
-import os
 import random
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -84,7 +84,7 @@ class LogFile:
     """The write-ahead log of an SQLite database: any commit changes its size or time."""
 
     def __init__(self, using: str) -> None:
-        self.path = f"{connections[using].settings_dict['NAME']}-wal"
+        self.path = Path(f"{connections[using].settings_dict['NAME']}-wal")
         self._seen = self._state()
 
     def changed(self) -> bool:
@@ -97,7 +97,7 @@ class LogFile:
 
     def _state(self) -> tuple[int, int]:
         try:
-            found = os.stat(self.path)
+            found = self.path.stat()
         except OSError:
             return (0, 0)
         return (found.st_size, found.st_mtime_ns)

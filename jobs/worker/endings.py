@@ -144,12 +144,12 @@ class Endings:
                 send(group[:1], now)
             except OUTAGE:
                 raise
-            except Exception:
+            except Exception:  # noqa: BLE001  (logged there, with its traceback)
                 self._refuse(group[0])
             del group[0]
 
     def _refuse(self, finished: Finished) -> None:
-        """The database, or somebody's callback, will not have this one: try again, then let the lease run out."""
+        """The database, or somebody's callback, will not have it: try again, then let the lease run out."""
         held = finished.held
         tries = self._refused[held] = self._refused.get(held, 0) + 1
         log.exception("ending refused", extra={"job_id": held.lease.job_id, "tries": tries})
@@ -247,7 +247,9 @@ class Endings:
         for held in done:
             lease = held.lease
             if lease.created_at is not None and lease.started_at is not None:
-                queued = (lease.started_at - max(lease.created_at, lease.due_at or lease.created_at)).total_seconds()
+                queued = (
+                    lease.started_at - max(lease.created_at, lease.due_at or lease.created_at)
+                ).total_seconds()
                 waits.setdefault((lease.queue, lease.kind), []).append(queued + now - held.claimed)
         for (queue, kind), seconds in waits.items():
             measures.observe_all("due_to_commit", seconds, queue=queue, kind=kind)

@@ -166,7 +166,7 @@ class Held:
         }
 
     def database_now(self) -> datetime:
-        """Return the database's time as far as this process can tell: the claim's, plus what has passed since."""
+        """Return the database's time as this process knows it: the claim's, plus what has passed since."""
         passed = timedelta(seconds=self.clock() - self.claimed)
         return (self.lease.started_at or datetime.now(UTC)) + passed
 

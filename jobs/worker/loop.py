@@ -85,9 +85,7 @@ class Worker:
             runtime, self.holdings, worker_id=self.id, queues=self.queues, tally=self.tally, clock=clock
         )
         self.duties = Duties(runtime, worker_id=self.id, clock=clock)
-        self.beat = Beat(
-            runtime, self.holdings, clock=clock, describe=self.describe, worker_id=self.id
-        )
+        self.beat = Beat(runtime, self.holdings, clock=clock, describe=self.describe, worker_id=self.id)
         self.passed: dict[str, float] = {}
         self.hungry = True
         """Whether a claim may find something: set by every sign of work, cleared by an empty claim."""
@@ -134,7 +132,7 @@ class Worker:
         )
 
     def attend(self, *, now: datetime | None = None) -> Findings:
-        """Look what there is to do, and do what is everybody's duty: recovery, promotion, news of ourselves."""
+        """Look what there is to do, and do everybody's duties: recovery, promotion, pruning."""
         pairs = len(self.queues) * len(self.kinds)
         found = probe(
             Session(self.using, self.runtime.vocabulary, now),
@@ -212,7 +210,7 @@ class Worker:
     # -- bounds ------------------------------------------------------------------------------------------
 
     def room(self) -> tuple[int, list[str]]:
-        """Return how many jobs to ask for now, and of which kinds; 0 while a bigger claim is worth waiting for."""
+        """Return how many jobs to ask for, and of which kinds; 0 while a bigger claim is worth a wait."""
         if len(self.endings) > UNSENT:
             return 0, []
         rooms, kinds = [], []

@@ -1,4 +1,4 @@
-"""How a loop outlives whatever its turn raises: bounded back-off, a fresh connection, and no flood of logs."""
+"""How a loop outlives whatever its turn raises: bounded back-off, a fresh connection, no flood of logs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Outage:
                 exc_info=trace,
             )
         self._disconnect()
-        return min(LONGEST, FIRST * 2 ** min(self.failures - 1, 10)) * random.uniform(0.5, 1.0)
+        return float(min(LONGEST, FIRST * 2 ** min(self.failures - 1, 10)) * random.uniform(0.5, 1.0))
 
     def _disconnect(self) -> None:
         connection = connections[self.using]

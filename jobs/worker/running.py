@@ -15,7 +15,6 @@ from jobs import admission, canon, errors, redact
 from jobs.context import Cancelled, Context, Fail, LeaseLost, Retry, Skip, TimedOut, Wait, seconds_of
 from jobs.failpoints import failpoint
 from jobs.outcomes import Ending, InvalidJob
-from jobs.retry import Backoff
 from jobs.status import WaitReason
 from jobs.worker.held import Held
 
@@ -30,7 +29,7 @@ class Finished(NamedTuple):
 
 
 def run(held: Held) -> Finished | None:
-    """Run a plain handler in this thread; None when the attempt is over already and its result worth nothing."""
+    """Run a plain handler in this thread; None when the attempt is over and its result worth nothing."""
     held.began = held.clock()
     try:
         failpoint("run.before")
@@ -63,7 +62,7 @@ def _own(held: Held, finished: Finished | None) -> Finished | None:
 
 
 def _call(held: Held) -> Any:
-    """Call the handler with the stored arguments; raises InvalidJob when they do not fit its signature any more."""
+    """Call the handler with the stored arguments; raises InvalidJob when they do not fit its signature."""
     handler = held.handler
     text = held.lease.input
     arguments = {} if text == "{}" else json.loads(text)
@@ -101,13 +100,11 @@ def _waits(held: Held, wait: Wait) -> Finished:
     except (ValueError, TypeError, OverflowError) as error:
         return failed(held, "RESULT_VALIDATION_FAILED", describe(error))
     total = held.handler.max_wait_total
-    return Finished(
-        held, ending=Ending.wait(held.lease, reason, seconds=seconds, total=total, log=held.log)
-    )
+    return Finished(held, ending=Ending.wait(held.lease, reason, seconds=seconds, total=total, log=held.log))
 
 
 def raised(held: Held, error: BaseException) -> Finished | None:
-    """Return the ending that an exception asks for; None when there is nothing left to say for the attempt."""
+    """Return the ending that an exception asks for; None when the attempt has nothing left to say."""
     match error:
         case Cancelled():
             return Finished(held, ending=Ending.acknowledge_cancel(held.lease, log=held.log))
@@ -141,7 +138,7 @@ def timed_out(held: Held) -> Finished:
 def failed(
     held: Held, code: str, message: str, *, trace: str = "", retry_after: float | None = None
 ) -> Finished:
-    """Return the ending of a failed attempt; the code's registry entry decides whether there will be another."""
+    """Return the ending of a failed attempt; the code's registry entry says whether there will be another."""
     return Finished(
         held,
         ending=admission.failure(
@@ -155,7 +152,7 @@ def _retry(held: Held, error: Retry) -> Finished:
     after = error.after
     usable = isinstance(after, int | float) and not isinstance(after, bool) and math.isfinite(after)
     if after is None or not usable or after < 0:
-        after = (held.handler.backoff or Backoff()).delay(held.lease.attempts_used)
+        after = held.handler.backoff.delay(held.lease.attempts_used)
     return failed(held, code, message, retry_after=min(float(after), admission.LONGEST_DELAY))
 
 

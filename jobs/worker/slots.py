@@ -138,7 +138,7 @@ class Slots:
 
 
 def tidy_connections() -> None:
-    """Leave this thread's connections as the next job must find them: outside a transaction, and alive (S89)."""
+    """Leave this thread's connections as the next job must find them: in no transaction, and alive (S89)."""
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block or not connection.get_autocommit():
             # The handler left a transaction open: nobody will ever end it, and it holds locks.

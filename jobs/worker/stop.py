@@ -11,7 +11,7 @@ from types import FrameType
 CLEAN = 0
 ERROR = 1
 LEFT_RUNNING = 75
-"""Exit codes: all done · a loop gave up or the worker was fenced · jobs were given back while their code ran."""
+"""Exit codes: all done · a loop ended or the worker was fenced · jobs given back while their code ran."""
 RELOAD = 3
 
 

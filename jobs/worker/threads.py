@@ -20,6 +20,7 @@ from jobs.worker.ear import Listener, LogFile
 from jobs.worker.held import Held
 from jobs.worker.loop import PROBE_SECONDS, Worker
 from jobs.worker.outage import Outage
+from jobs.worker.status_line import StatusLine
 from jobs.worker.stop import CLEAN, ERROR, LEFT_RUNNING
 
 log = logging.getLogger("interlock.worker")
@@ -34,10 +35,18 @@ class ThreadedWorker(Worker):
     """A worker that runs until it is told to stop, or until there is nothing more to do.
 
     `once`: one claim, then stop. `drain`: stop when nothing is ready or running in its queues. `grace`:
-    seconds that running jobs get after a stop was asked for.
+    seconds that running jobs get after a stop was asked for. `live`: a status line, on a terminal.
     """
 
-    def __init__(self, *, grace: float = 30.0, once: bool = False, drain: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        grace: float = 30.0,
+        once: bool = False,
+        drain: bool = False,
+        live: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
         self.grace = grace
         self.once = once
@@ -50,6 +59,8 @@ class ThreadedWorker(Worker):
         self._listener: Listener | None = None
         self._file: LogFile | None = None
         self._idle_since = 0.0
+        self._line = StatusLine(self)
+        self._line.shown &= live
 
     def run(self) -> int:
         """Work until a stop; returns the exit code (see stop.py)."""
@@ -62,12 +73,18 @@ class ThreadedWorker(Worker):
         while not self.stop.asked.wait(TICK):
             self.watch_limits()
             self._check_loops()
+            self._line.draw()
         return self._wind_down()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no code of a handler is running any more."""
+        return not self._busy()
 
     # -- start -------------------------------------------------------------------------------------------
 
     def _first_pass(self) -> bool:
-        """Register and take one recovery pass before the first claim (L2); False when told to stop meanwhile."""
+        """Register and take one recovery pass before the first claim (L2); False when told to stop."""
         outage = Outage("start", self.using)
         while not self.stop.asked.is_set():
             try:
@@ -88,7 +105,11 @@ class ThreadedWorker(Worker):
         else:
             self._file = LogFile(self.using)
             self._turns = threading.Lock()
-        for name, loop in (("claim", self._claim_loop), ("settle", self._settle_loop), ("beat", self._beat_loop)):
+        for name, loop in (
+            ("claim", self._claim_loop),
+            ("settle", self._settle_loop),
+            ("beat", self._beat_loop),
+        ):
             self._threads[name] = threading.Thread(target=loop, name=name, daemon=True)
             self._threads[name].start()
         connections[self.using].close()  # the main thread needs none from here on
@@ -140,7 +161,11 @@ class ThreadedWorker(Worker):
     def _is_drained(self) -> bool:
         found = self.findings
         return (
-            found is not None and not found.ready and not found.running and not self.hungry and not self.holdings
+            found is not None
+            and not found.ready
+            and not found.running
+            and not self.hungry
+            and not self.holdings
         )
 
     def _rest(self) -> None:
@@ -213,6 +238,7 @@ class ThreadedWorker(Worker):
         if self._listener is not None:
             self._listener.close()
         self._goodbye()
+        self._line.clear()
         still = self._busy()
         if still or self.holdings:
             log.warning("stopped with code still running", extra={"jobs": [h.lease.job_id for h in still]})
@@ -228,6 +254,7 @@ class ThreadedWorker(Worker):
         end = time.monotonic() + seconds
         while not done() and time.monotonic() < end and not (hasty and self.stop.hurried.is_set()):
             self.watch_limits()
+            self._line.draw()
             time.sleep(0.02)
 
     def _goodbye(self) -> None:

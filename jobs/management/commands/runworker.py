@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser
-from typing import Any
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any, NoReturn
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs import failpoints
+from jobs.worker import processes
 from jobs.worker.loop import Unfit
+from jobs.worker.stop import LEFT_RUNNING
 from jobs.worker.threads import ThreadedWorker
 
 
 class Command(BaseCommand):
-    help = "Claim jobs, run their handlers and commit their results."
-    requires_system_checks: list[str] = []  # noqa: RUF012  (Django's own name; the URL checks would import the console)
+    """Exit codes: 0 clean, 1 error or fenced, 2 wrong options, 75 jobs given back while their code ran."""
+
+    help = "Claim jobs, run their handlers and commit their results (docs/workers.md)."
+    # The checks of addresses would import the console, which a worker has no use for and pays memory for.
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--queues", type=_words, help="queues to serve, comma-separated; default: those of the kinds")
-        parser.add_argument("--kinds", type=_words, help="kinds to run, comma-separated; default: all that are known")
-        parser.add_argument("--concurrency", type=int, default=8, help="jobs at a time, of each sort (default 8)")
-        parser.add_argument("--grace", type=float, default=30.0, help="seconds that running jobs get after SIGTERM")
-        parser.add_argument("--once", action="store_true", help="make one claim, then stop")
-        parser.add_argument("--drain", action="store_true", help="stop when nothing is ready or running")
+        add = parser.add_argument
+        add("--queues", type=_words, help="serve these, comma-separated (default: those of the kinds)")
+        add("--kinds", type=_words, help="run these, comma-separated (default: all that are known)")
+        add("--concurrency", type=_count, default=8, help="jobs at a time, plain and async each (default 8)")
+        add("--processes", type=_count, default=1, help="worker processes under one parent (default 1)")
+        add(
+            "--grace", type=_seconds, default=30.0, help="seconds running jobs get after SIGTERM (default 30)"
+        )
+        add("--once", action="store_true", help="make one claim, run it, then stop")
+        add("--drain", action="store_true", help="stop when nothing is ready or running")
+        add("--autoreload", action="store_true", help="start anew when the code changes (development)")
+        add("--child-of", type=int, help="for the parent's own use: its process id")
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, **options: Any) -> NoReturn:
+        if not options["child_of"] and (options["processes"] > 1 or options["autoreload"]):
+            sys.exit(self._supervise(options))
         try:
+            failpoints.arm(settings.FAILPOINTS)
             worker = ThreadedWorker(
                 queues=options["queues"],
                 kinds=options["kinds"],
@@ -34,15 +50,51 @@ class Command(BaseCommand):
                 grace=options["grace"],
                 once=options["once"],
                 drain=options["drain"],
+                live=not options["child_of"],
             )
-        except Unfit as reason:
+        except (Unfit, ValueError) as reason:
             raise CommandError(str(reason)) from None
         worker.stop.listen()
+        if options["child_of"] and not processes.tie_to(options["child_of"]):
+            worker.stop.ask("the parent is gone")
+        if options["autoreload"]:
+            from jobs.worker import reload
+
+            reload.watch(worker.stop)
         code = worker.run()
-        if worker.slots.running():
-            os._exit(code)
+        if code == LEFT_RUNNING or not worker.is_idle:
+            os._exit(
+                code
+            )  # the interpreter's own way out would wait for, or crash under, code that still runs
         sys.exit(code)
+
+    @staticmethod
+    def _supervise(options: dict[str, Any]) -> int:
+        from django.utils.autoreload import get_child_arguments
+
+        supervisor = processes.Supervisor(get_child_arguments(), options["processes"], grace=options["grace"])
+        supervisor.stop.listen()
+        return supervisor.run()
 
 
 def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise ArgumentTypeError("names, separated by commas")
+    return words
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 10_000):
+        raise ArgumentTypeError("a whole number from 1 to 10000")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise ArgumentTypeError("a number of seconds") from None
+    if not 0 <= seconds <= 86_400:
+        raise ArgumentTypeError("from 0 to 86400 seconds")
+    return seconds

@@ -1,0 +1,123 @@
+"""Several worker processes under one parent that replaces those that die.
+
+The parent opens no database connection and starts fresh interpreters, so nothing is shared by accident. A
+child stops in an orderly way when its parent is gone, however that went.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobs.worker.stop import CLEAN, ERROR, LEFT_RUNNING, RELOAD, Stop
+
+log = logging.getLogger("interlock.worker")
+
+TICK = 0.1
+QUICK_SECONDS = 5.0
+"""A child that dies sooner than this after its start died of starting."""
+QUICK_DEATHS = 5
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+KILL_AFTER = 15.0
+"""Beyond the children's own grace: then they hang."""
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Place:
+    """One of the processes there should be, and how its present or last incarnation fares."""
+
+    number: int
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    again_at: float = 0.0
+    quick_deaths: int = 0
+    done: bool = False
+
+
+class Supervisor:
+    """Keeps `count` children of `command` running until it is told to stop."""
+
+    def __init__(self, command: Sequence[str], count: int, *, grace: float) -> None:
+        self.command = [*command, "--child-of", str(os.getpid())]
+        self.places = [Place(number) for number in range(1, count + 1)]
+        self.grace = grace
+        self.stop = Stop()
+        self._codes: list[int] = []
+
+    def run(self) -> int:
+        """Start the children, replace those that die, stop them all at the end; returns the exit code."""
+        while not self.stop.asked.is_set() and not all(place.done for place in self.places):
+            for place in self.places:
+                self._look_after(place)
+            self.stop.asked.wait(TICK)
+        return self._wind_down()
+
+    def _look_after(self, place: Place) -> None:
+        if place.process is not None:
+            code = place.process.poll()
+            if code is not None:
+                self._bury(place, code)
+        elif not place.done and time.monotonic() >= place.again_at:
+            place.started = time.monotonic()
+            # A process group of its own: Ctrl-C is for us, and each of us must hear it once.
+            place.process = subprocess.Popen(self.command, process_group=0)
+            log.info("child started", extra={"place": place.number, "pid": place.process.pid})
+
+    def _bury(self, place: Place, code: int) -> None:
+        place.process = None
+        if code == CLEAN:
+            self._codes.append(code)
+            place.done = True
+            return
+        lived = time.monotonic() - place.started
+        place.quick_deaths = place.quick_deaths + 1 if lived < QUICK_SECONDS and code != RELOAD else 0
+        pause = FIRST_PAUSE * 2 ** (place.quick_deaths - 1) if place.quick_deaths else 0.0
+        place.again_at = time.monotonic() + min(pause, LONGEST_PAUSE)
+        log.warning(
+            "child ended", extra={"place": place.number, "code": code, "lived_seconds": round(lived, 1)}
+        )
+        if place.quick_deaths >= QUICK_DEATHS:
+            log.critical("children die as soon as they start", extra={"place": place.number, "code": code})
+            self.stop.ask("children die as soon as they start", code=ERROR)
+
+    def _wind_down(self) -> int:
+        running = [place.process for place in self.places if place.process is not None]
+        _signal(running, signal.SIGTERM)
+        hurried = False
+        end = time.monotonic() + self.grace + KILL_AFTER
+        while any(process.poll() is None for process in running):
+            if self.stop.hurried.is_set() and not hurried:
+                hurried = True
+                _signal(running, signal.SIGTERM)
+                end = min(end, time.monotonic() + KILL_AFTER)
+            if time.monotonic() > end:
+                _signal(running, signal.SIGKILL)
+            time.sleep(TICK)
+        codes = [*self._codes, *(process.returncode for process in running)]
+        if self.stop.code != CLEAN:
+            return self.stop.code
+        if any(code not in (CLEAN, LEFT_RUNNING, RELOAD) for code in codes):
+            return ERROR
+        return LEFT_RUNNING if LEFT_RUNNING in codes else CLEAN
+
+
+def _signal(processes: Sequence[subprocess.Popen[bytes]], number: signal.Signals) -> None:
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(number)
+
+
+def tie_to(parent: int) -> bool:
+    """Have the kernel ask this process to stop when its parent ends; False when that has happened already."""
+    try:
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    except (OSError, AttributeError):
+        log.info("this system cannot tie a process to its parent")
+    return os.getppid() == parent
