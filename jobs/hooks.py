@@ -93,6 +93,7 @@ class JobHooks(RuntimeHooks):
 
     def committed(self, session: Session, ids: Sequence[Any], leases: str) -> None:
         settle.close_committed(session, leases)
+        cancel.close_unsent(session, ids)
         worker.add_change(session, "commit", [[job_id, "succeeded"] for job_id in ids])
         for callback in self.on_ended:
             callback(ids)

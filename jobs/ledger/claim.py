@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from jobs.ledger import fence
 from jobs.ledger.session import Session, attempt_prefix
 from jobs.ledger.slots import needs_person
 from jobs.outcomes import Lease
@@ -77,14 +78,11 @@ FREE = """
 """
 
 # A direct takeover: expired, and *Endings* would give `pending` (the other endings were performed before).
-EXPIRED = """
-   AND j.{status} = {:running}
-   AND (j.{lease_expires_at} <= t.now
-?scheduler_epoch|        OR j.{scheduler_epoch} < (SELECT s.epoch FROM jobs_scheduler s WHERE s.id = 1)
-       )
-?max_attempts|   AND j.{attempt_count} - j.{attempts_excused} - CASE WHEN j.{lease_expires_at} > t.now THEN 1 ELSE 0 END
-?max_attempts|       < j.{max_attempts}
-?open_effects|   AND (j.{open_effects} = 0 OR NOT NEEDS_PERSON)
+EXPIRED = f"""
+{fence.EXPIRED}
+?max_attempts|   AND j.{{attempt_count}} - j.{{attempts_excused}} - CASE WHEN j.{{lease_expires_at}} > t.now THEN 1 ELSE 0 END
+?max_attempts|       < j.{{max_attempts}}
+?open_effects|   AND (j.{{open_effects}} = 0 OR NOT NEEDS_PERSON)
 """
 
 # The pick is materialised because a bare `IN (... LIMIT ... SKIP LOCKED)` was seen to claim 5,000 rows for a

@@ -57,7 +57,14 @@ VERBS: dict[str, tuple[Guard, ...]] = {
 }
 """The table of §4: what each verb asks for."""
 
-EXPIRED = "j.{status} = {:running} AND (j.{lease_expires_at} <= t.now{or_old_epoch})"
+# *Expired*, the one expression of takeover, recovery, limits and drain (contract §2). A raise of the epoch
+# therefore writes no job row: every older claim is expired from that moment.
+EXPIRED = """
+   AND j.{status} = {:running}
+   AND (j.{lease_expires_at} <= t.now
+?scheduler_epoch|        OR j.{scheduler_epoch} < (SELECT s.epoch FROM jobs_scheduler s WHERE s.id = 1)
+       )
+""".strip("\n")
 
 
 def fence(verb: str) -> str:

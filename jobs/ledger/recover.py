@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from jobs.ledger.fence import EXPIRED
 from jobs.ledger.session import Session
 
-# *Expired*, the one expression (contract §2): a raise of the epoch writes no job row.
-PICK_EXPIRED = """
-WITH t AS MATERIALIZED (SELECT {clock} AS now)
-SELECT j.{id}
-     , j.{generation}
-     , CASE WHEN j.{lease_expires_at} > t.now THEN 1 ELSE 0 END
-?attempt_id|     , j.{attempt_id}
+PICK_EXPIRED = f"""
+WITH t AS MATERIALIZED (SELECT {{clock}} AS now)
+SELECT j.{{id}}
+     , j.{{generation}}
+     , CASE WHEN j.{{lease_expires_at}} > t.now THEN 1 ELSE 0 END
+?attempt_id|     , j.{{attempt_id}}
 ?!attempt_id|     , NULL
-  FROM {table} AS j CROSS JOIN t
- WHERE j.{status} = {:running}
-   AND (j.{lease_expires_at} <= t.now
-?scheduler_epoch|        OR j.{scheduler_epoch} < (SELECT s.epoch FROM jobs_scheduler s WHERE s.id = 1)
-       )
-?hold_reason|   AND j.{hold_reason} <> 'quarantine'
+  FROM {{table}} AS j CROSS JOIN t
+ WHERE true
+{EXPIRED}
+?hold_reason|   AND j.{{hold_reason}} <> 'quarantine'
 ONLY
- ORDER BY j.{id}
- LIMIT %(limit)s {skip_locked}
+ ORDER BY j.{{id}}
+ LIMIT %(limit)s {{skip_locked}}
 """
 
 PICK_PAST_DEADLINE = """

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from jobs.ledger.fence import fence
+from jobs.ledger import fence
 from jobs.ledger.session import Session
 from jobs.ledger.slots import needs_person
 from jobs.status import JobStatus
@@ -30,7 +30,7 @@ UPDATE {{table}} AS j
 ?error_message|     , {{error_message}} = ''
   FROM t, {{rows:leases}}
  WHERE j.{{id}} = r.id
-{fence("commit")}
+{fence.fence("commit")}
 ?result_commit_id|   AND (r.result IS NOT NULL OR EXISTS (SELECT 1 FROM jobs_attempt a
 ?result_commit_id|                  WHERE a.id = r.attempt_id AND a.staged_at IS NOT NULL AND a.result_digest = r.result_digest))
 RETURNING {{key:{{j}}{{id}}}}
@@ -41,7 +41,7 @@ WITH t AS MATERIALIZED (SELECT {{clock}} AS now)
 SELECT j.{{id}}
   FROM {{table}} AS j CROSS JOIN t, {{rows:leases}}
  WHERE j.{{id}} = r.id
-{fence("stage")}
+{fence.fence("stage")}
 """
 
 # *Endings*, line by line; `cause` is the line that applied. Each line is emitted for a table that can say it;
@@ -101,13 +101,10 @@ RETURNING {key:{j}{id}}, {j}{status}
 ?kind|        , {j}{kind}
 """
 
-EXPIRED = """
-   AND j.{status} = {:running}
-   AND j.{generation} = r.generation
-   AND (j.{lease_expires_at} <= t.now
-?scheduler_epoch|        OR j.{scheduler_epoch} < (SELECT s.epoch FROM jobs_scheduler s WHERE s.id = 1)
-       )
-?hold_reason|   AND j.{hold_reason} <> 'quarantine'
+EXPIRED = f"""
+{fence.EXPIRED}
+   AND j.{{generation}} = r.generation
+?hold_reason|   AND j.{{hold_reason}} <> 'quarantine'
 """
 IDLE = """
    AND j.{status} IN {in:idle}
@@ -122,8 +119,8 @@ UNFINISHED = """
 """
 
 FENCES = {
-    "end": fence("end"),
-    "acknowledge_cancel": fence("acknowledge_cancel"),
+    "end": fence.fence("end"),
+    "acknowledge_cancel": fence.fence("acknowledge_cancel"),
     "expired": EXPIRED,
     "idle": IDLE,
     "past_deadline": PAST_DEADLINE,
