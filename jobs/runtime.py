@@ -293,7 +293,7 @@ class DurableJobRuntime:
         return self._count_recovered(self._transact(work, now))
 
     def recover_one(self, job_id: Any, *, now: datetime | None = None) -> list[Ended]:
-        """Take back one expired lease, or end one job past its deadline: what a page that raised is retried by."""
+        """Take back one expired lease, or end one job past its deadline: a page that raised is retried so."""
 
         def work(session: Session) -> list[Ended]:
             key = session.key(job_id)
@@ -309,7 +309,7 @@ class DurableJobRuntime:
             rows = recover.pick_expired(session, limit=limit)
             return [r.id for r in rows + recover.pick_past_deadline(session, limit=limit)]
 
-        return self._transact(work, now)  # type: ignore[no-any-return]
+        return self._transact(work, now)
 
     def running(self, *, now: datetime | None = None) -> tuple[int, int]:
         """Return how many leases are held and how many of those have run out."""
@@ -338,9 +338,8 @@ class DurableJobRuntime:
     def _end_late(self, session: Session, late: Sequence[Any]) -> list[Ended]:
         if not late:
             return []
-        rows = {
-            r.id: _recovery_row(r, wish=JobStatus.FAILED, bump=0) | {"excused": 0, "retry": 0} for r in late
-        }
+        late_row = {"excused": 0, "retry": 0, "error_code": "JOB_DEADLINE_EXCEEDED"}
+        rows = {r.id: _recovery_row(r, wish=JobStatus.FAILED, bump=0) | late_row for r in late}
         landed = settle.end(session, list(rows.values()), fenced_by="past_deadline")
         if landed:
             self.hooks.ended(session, landed, rows, verb="deadline")
