@@ -14,6 +14,8 @@ from typing import Any
 MAX_SAFE_INTEGER = 2**53 - 1
 DEFAULT_DEPTH = 32
 DEFAULT_BYTES = 256 * 1024
+LONGEST_TEXT = 16 * 1024 * 1024
+"""No setting allows more; one text beyond it is refused before the whole value is written."""
 
 Json = bool | int | float | str | list[Any] | dict[str, Any] | None
 
@@ -90,6 +92,8 @@ def _check_number(value: float, path: str) -> None:
 
 
 def _check_text(text: str, path: str) -> None:
+    if len(text) > LONGEST_TEXT:
+        raise NotCanonical(path, f"longer than {LONGEST_TEXT} bytes")
     if text.isascii():
         if "\0" in text:
             raise NotCanonical(path, "contains U+0000, which PostgreSQL cannot store")
