@@ -47,6 +47,9 @@ CATALOGUE = {
     "EFFECTS_COMMITTED": mark("Effects have taken place: say whether to repeat or to keep them."),
     "CONTRADICTION": mark("Evidence contradicts what was recorded; the case must be closed first."),
     "EPOCH_MOVED": mark("The epoch is %(found)s, not %(expected)s: somebody raised it first."),
+    "USER_UNKNOWN": mark("There is no user %(user)s."),
+    "USER_INACTIVE": mark("The account of %(user)s is closed."),
+    "NOT_PERMITTED": mark("%(user)s may not do this; it takes the permission %(permission)s."),
     "REASON_MISSING": mark("Say why, in your own words."),
     "REASON_TOO_LONG": mark("A reason has at most %(limit)s characters."),
     # why a fenced write was refused

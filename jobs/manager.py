@@ -246,20 +246,30 @@ class JobManager(models.Manager.from_queryset(ProtectedQuerySet)):  # type: igno
     # -- a person's verbs -----------------------------------------------------------------------------------
 
     def cancel(
-        self, job_id: uuid.UUID, *, actor: str, reason: str = "", now: datetime | None = None
+        self,
+        job_id: uuid.UUID,
+        *,
+        actor: str,
+        reason: str = "",
+        state_version: int | None = None,
+        now: datetime | None = None,
     ) -> JobStatus:
         """Cancel a job and its descendants; returns the job's status afterwards (contract §7).
 
         `cancelled` at once when nothing runs; `running` means that the request is recorded and the holder
         will acknowledge; `uncertain` that an open effect has to be settled first. A second request changes
-        nothing. Raises Refused NOT_FOUND, or ALREADY_ENDED naming how it ended.
+        nothing. Raises Refused NOT_FOUND, ALREADY_ENDED naming how it ended, REASON_TOO_LONG, or VERSION when
+        a `state_version` is given and the job is not at it any more.
         """
+        _need_short(reason)
 
         def work(session: Session) -> JobStatus:
             key, rows = self._locked_family(session, job_id)
             own = rows[key]
             if own.status in TERMINAL and own.status != JobStatus.CANCELLED:
                 raise Refused("ALREADY_ENDED", status=own.status.value)
+            if state_version is not None:
+                _same_version(own, state_version)
             after = _cancel(session, rows.values(), key=key, actor=actor, reason=reason)
             return after.get(key, own.status)
 
@@ -594,6 +604,10 @@ def _parts(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def _need_reason(reason: str) -> None:
     if not reason.strip():
         raise Refused("REASON_MISSING")
+    _need_short(reason)
+
+
+def _need_short(reason: str) -> None:
     if len(reason) > 1000:
         raise Refused("REASON_TOO_LONG", limit=1000)
 

@@ -66,6 +66,24 @@ def _collect(value: Any, paths: list[tuple[str, ...]], hidden: bool, found: set[
         found.add(str(value))
 
 
+def strike(value: Any, secrets: Iterable[str]) -> Any:
+    """Return a copy of a JSON value without `secrets`, wherever they stand: a result may repeat its input."""
+    ordered = sorted(set(secrets), key=len, reverse=True)
+    return _strike(value, ordered) if ordered else value
+
+
+def _strike(value: Any, secrets: list[str]) -> Any:
+    if isinstance(value, dict):
+        return {_strike(key, secrets): _strike(part, secrets) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_strike(part, secrets) for part in value]
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+        return value
+    return MASK if str(value) in secrets and not isinstance(value, bool) else value
+
+
 def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:
     """Return free text that is safe to store and show: no control characters, no secrets, bounded.
 

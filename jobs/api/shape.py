@@ -94,16 +94,4 @@ def _result(job: Job, arguments: Any, *, reveals: bool) -> Any:
     if reveals:
         return result
     # A handler may repeat in its result what was hidden in its input.
-    return _strike(redact.mask(result), redact.secrets_in(arguments, hidden_paths(job.kind)))
-
-
-def _strike(value: Any, secrets: set[str]) -> Any:
-    if isinstance(value, dict):
-        return {_strike(key, secrets): _strike(part, secrets) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_strike(part, secrets) for part in value]
-    if isinstance(value, str):
-        for secret in sorted(secrets, key=len, reverse=True):
-            value = value.replace(secret, redact.MASK)
-        return value
-    return redact.MASK if str(value) in secrets and not isinstance(value, bool) else value
+    return redact.strike(redact.mask(result), redact.secrets_in(arguments, hidden_paths(job.kind)))

@@ -1,0 +1,1 @@
+"""What people do and look up, whatever the door: shared by commands, console and API."""

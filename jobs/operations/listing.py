@@ -1,0 +1,61 @@
+"""A page of jobs, newest first, at a bounded price whatever the filter."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from jobs.models import Job
+from jobs.status import JobStatus
+
+WINDOW = 50_000
+"""A rare match is looked for in so many of the newest rows, and not in all of a table of millions."""
+INDEXED = frozenset({"blocked", "cancelled", "failed", "running", "skipped", "uncertain"})
+"""Statuses that an index of their own finds (see Job.Meta.indexes)."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some jobs; `before` is where the next page begins, None when there is none.
+
+    `cut` says that the page ended because enough rows were looked at, so that the next may hold more.
+    """
+
+    jobs: list[Job]
+    before: uuid.UUID | None
+    cut: bool
+
+
+def newest(
+    *,
+    statuses: Sequence[str] = (),
+    kind: str = "",
+    queue: str = "",
+    key: str = "",
+    label: str = "",
+    before: uuid.UUID | None = None,
+    limit: int,
+) -> Page:
+    """Return up to `limit` jobs older than `before` for which all that is given holds."""
+    exact = {"kind": kind, "queue": queue, "unique_key": key, "label__icontains": label}
+    matching = Job.objects.filter(**{name: value for name, value in exact.items() if value})
+    if statuses:
+        matching = matching.filter(status__in=[JobStatus(status) for status in statuses])
+    matching = _older(matching, before)
+    floor = None
+    if not statuses or not INDEXED.issuperset(statuses):
+        window = _older(Job.objects.all(), before).order_by("-id").values_list("id", flat=True)
+        floor = window[WINDOW - 1 : WINDOW].first()
+    if floor is not None:
+        matching = matching.filter(id__gte=floor)
+    rows = list(matching.order_by("-id")[: limit + 1])
+    if len(rows) > limit:
+        return Page(rows[:limit], rows[limit - 1].id, cut=False)
+    return Page(rows, floor, cut=floor is not None)
+
+
+def _older(jobs: QuerySet[Job], before: uuid.UUID | None) -> QuerySet[Job]:
+    return jobs if before is None else jobs.filter(id__lt=before)

@@ -1,0 +1,47 @@
+"""Finding one job by its id or by the beginning of it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from jobs.models import Job
+
+LEAST = 8
+SHOWN = 5
+_HEX = re.compile(rf"[0-9a-f]{{{LEAST},32}}")
+
+
+class BadId(ValueError):
+    """This is no id, nor the beginning of one."""
+
+
+class NotFound(LookupError):
+    """No job has this id."""
+
+
+class Ambiguous(LookupError):
+    """Several jobs begin like this: `ids` are some of them."""
+
+    def __init__(self, ids: list[uuid.UUID]) -> None:
+        super().__init__(ids)
+        self.ids = ids
+
+
+def one(text: str) -> Job:
+    """Return the job whose id is `text` or, uniquely, begins with it; raises BadId, NotFound, Ambiguous."""
+    first, last = bounds(text)
+    found: list[Job] = list(Job.objects.filter(id__gte=first, id__lte=last).order_by("id")[: SHOWN + 1])
+    if not found:
+        raise NotFound(text)
+    if len(found) > 1:
+        raise Ambiguous([job.id for job in found[:SHOWN]])
+    return found[0]
+
+
+def bounds(text: str) -> tuple[uuid.UUID, uuid.UUID]:
+    """Return the lowest and the highest id that begin with `text`, hyphens or not; raises BadId."""
+    digits = text.strip().lower().replace("-", "")
+    if not _HEX.fullmatch(digits):
+        raise BadId(text)
+    return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
