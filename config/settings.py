@@ -80,6 +80,7 @@ SESSION_IDLE_SECONDS = env.number(
     least=60,
     most=2_592_000,
 )
+SESSION_ENGINE = "config.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 LOGIN_URL = "/login/"
@@ -195,7 +196,20 @@ INTERLOCK: dict[str, int] = {
     ),
     "PAGE_ROWS": _limit("PAGE_ROWS", 200, "Most rows of one page of a list.", most=1_000),
 }
+FAILPOINTS = env.text(
+    "INTERLOCK_FAILPOINTS",
+    "",
+    "Where a test makes a worker die, stop or fail (`commit.before=kill`, see docs/workers.md).",
+)
+_failpoints_allowed = env.flag(
+    "INTERLOCK_ALLOW_FAILPOINTS", False, "Let INTERLOCK_FAILPOINTS take effect. Never with HTTPS_ONLY."
+)
 env.refuse_strangers("INTERLOCK_")
+if FAILPOINTS and (HTTPS_ONLY or not _failpoints_allowed):
+    # Left in the environment of a server that people use, it would kill workers for no reason they could find.
+    raise environment.SettingError(
+        "INTERLOCK_FAILPOINTS is for tests only: set INTERLOCK_ALLOW_FAILPOINTS=1, and HTTPS_ONLY=0."
+    )
 if INTERLOCK["HEARTBEAT_SECONDS"] * 3 > INTERLOCK["LEASE_SECONDS"]:
     # Two lost beats must not cost a healthy worker its lease.
     raise environment.SettingError(

@@ -28,6 +28,8 @@ class InstantField(forms.Field):
     """An instant with its zone; a `+` that arrived as a blank is meant as a plus."""
 
     def to_python(self, value: Any) -> Any:
+        if value is None:
+            return None
         moment = parse_instant(value[:-6] + "+" + value[-5:] if value[-6:-5] == " " else value)
         if moment is None:
             raise forms.ValidationError(
@@ -40,6 +42,8 @@ class UUIDField(forms.Field):
     """A UUID of 32 or 36 characters."""
 
     def to_python(self, value: Any) -> Any:
+        if value is None:
+            return None
         found = parse_uuid(value)
         if found is None:
             raise forms.ValidationError(_("a UUID is needed"))
@@ -50,7 +54,9 @@ class WholeField(forms.IntegerField):
     """A whole number in plain digits; int() alone would take “ 5 ”, “1_000” and digits of other scripts."""
 
     def to_python(self, value: Any) -> Any:
-        if not (value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20):
+        if value is not None and not (
+            value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20
+        ):
             raise forms.ValidationError(_("a whole number is needed"))
         return super().to_python(value)
 
