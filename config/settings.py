@@ -204,20 +204,7 @@ FAILPOINTS = env.text(
 _failpoints_allowed = env.flag(
     "INTERLOCK_ALLOW_FAILPOINTS", False, "Let INTERLOCK_FAILPOINTS take effect. Never with HTTPS_ONLY."
 )
-FAILPOINTS = env.text(
-    "INTERLOCK_FAILPOINTS",
-    "",
-    "Where a test makes a worker die, stop or fail (`commit.before=kill`, see docs/workers.md).",
-)
-_failpoints_allowed = env.flag(
-    "INTERLOCK_ALLOW_FAILPOINTS", False, "Let INTERLOCK_FAILPOINTS take effect. Never with HTTPS_ONLY."
-)
 env.refuse_strangers("INTERLOCK_")
-if FAILPOINTS and (HTTPS_ONLY or not _failpoints_allowed):
-    # Left in the environment of a server that people use, it would kill workers for no reason they could find.
-    raise environment.SettingError(
-        "INTERLOCK_FAILPOINTS is for tests only: set INTERLOCK_ALLOW_FAILPOINTS=1, and HTTPS_ONLY=0."
-    )
 if FAILPOINTS and (HTTPS_ONLY or not _failpoints_allowed):
     # Left in the environment of a server that people use, it would kill workers for no reason they could find.
     raise environment.SettingError(
