@@ -10,6 +10,7 @@ import logging
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError
 
@@ -22,6 +23,7 @@ from jobs.outcomes import Refused
 from jobs.runtime import DurableJobRuntime
 from jobs.status import HoldReason
 
+T = TypeVar("T")
 log = logging.getLogger("interlock.worker")
 
 PAGE = 200
@@ -41,6 +43,23 @@ class Duties:
         self.passed: dict[str, float] = {}
         self._mass_seen = False
         self._pruned: float | None = None
+
+    def attempt(self, name: str, duty: Callable[..., T], now: datetime | None) -> T | None:
+        """Perform one duty; a failure that is no outage is told and counted, and stays its own."""
+        try:
+            done = duty(now=now)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            measures.count(f"duty_errors.{name}")
+            log.exception("duty failed", extra={"duty": name})
+            return None
+        self.passed[name] = self.clock()
+        return done
+
+    def all_alive(self) -> None:
+        """A look at the leases found none that had run out, so the next mass expiry is the first again."""
+        self._mass_seen = False
 
     def recover(self, *, now: datetime | None = None) -> int:
         """Take back expired leases and end jobs past their deadline, page by page; returns how many."""

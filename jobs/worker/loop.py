@@ -150,15 +150,16 @@ class Worker:
             self.beat.close_claims()
         if found.cancels > sum(held.cancel_requested for held in self.holdings):
             self.beat.hasten()
-        if (found.expired or found.past_deadline) and self.duties.recover(now=now):
-            self.hungry = True
-        self.due_at = None
+        if not found.expired:
+            self.duties.all_alive()
+        if found.expired or found.past_deadline:
+            self.hungry |= bool(self.duties.attempt("recover", self.duties.recover, now))
+        self.due_at = None if found.due_in is None else instant + max(0.0, found.due_in)
         if found.due_in is not None and found.due_in <= 0:
-            if self.duties.promote(now=now) & set(self.queues):
-                self.hungry = True
-        elif found.due_in is not None:
-            self.due_at = instant + found.due_in
-        self.duties.prune(now=now)
+            self.due_at = None
+            promoted = self.duties.attempt("promote", self.duties.promote, now) or set()
+            self.hungry |= bool(promoted & set(self.queues))
+        self.duties.attempt("prune", self.duties.prune, now)
         if (found.ready or pairs > PAIRS) and instant >= self._barren_until:
             self.hungry = True
         self.passed["attend"] = instant
@@ -249,7 +250,7 @@ class Worker:
             "epoch": self.claims.epoch,
             "stopping": self.stop.asked.is_set(),
             "stopped": self.stopped,
-            "passes": {loop: iso(now - at) for loop, at in self.passed.items()},
+            "passes": {name: iso(now - at) for name, at in (self.passed | self.duties.passed).items()},
         }
 
 

@@ -79,7 +79,10 @@ class Slots:
     def run_here(self) -> None:
         """Run what is queued in this thread, one after the other: the step machine's way."""
         for held in iter(self._next, None):
-            self.report(held, run(held))
+            self._current[0] = held
+            finished = run(held)
+            self._current[0] = None
+            self.report(held, finished)
 
     # -- threads -------------------------------------------------------------------------------------------
 

@@ -27,8 +27,12 @@ class Scene:
         return at(self.seconds)
 
     def step(self) -> int:
-        """Take one of each turn; returns how many jobs were claimed."""
-        return self.worker.step(now=self.now)
+        """Take one of each turn, each at its own instant; returns how many jobs were claimed."""
+        claimed = self.claim()
+        self.run()
+        self.settle()
+        self.worker.beat.turn(now=self.now)
+        return claimed
 
     def claim(self) -> int:
         """Attend and claim, but run nothing."""
