@@ -49,6 +49,6 @@ def test_a_drill_without_one_guard_exits_1_and_names_what_deviates(
     monkeypatch.setattr(module, statement, text.replace(guard, instead))
     errors = StringIO()
     with pytest.raises(SystemExit) as ended:
-        call_command("drills", stdout=StringIO(), stderr=errors)
+        call_command("drills", "--scenario", deviation.split(",")[0], stdout=StringIO(), stderr=errors)
     assert ended.value.code == 1
     assert deviation in errors.getvalue()

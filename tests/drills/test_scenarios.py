@@ -68,3 +68,9 @@ def test_an_absent_lease_end_is_as_before_while_running_and_null_otherwise():
     record.add(None, Row("running", 1, 30, 0))
     record.add(True, Row("done", 1, None, 0))
     assert record.ok
+
+
+def test_every_scenario_is_in_the_documentation():
+    text = (Path(__file__).parents[2] / "docs" / "drills.md").read_text("utf-8")
+    for name in [*(scenario.name for scenario in SCENARIOS), *NEED_SLOTS]:
+        assert f"`{name}`" in text
