@@ -33,4 +33,4 @@ def test_the_reasons_are_told_in_the_order_in_which_they_apply():
 
 
 def test_the_number_of_refusals_kept_is_the_ledgers():
-    assert f"the newest {REFUSALS_KEPT} per job" in TEXT
+    assert f"the newest {REFUSALS_KEPT} per job" in " ".join(TEXT.split())
