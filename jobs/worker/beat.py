@@ -55,7 +55,6 @@ class Beat:
         self._next_renewal = 0.0
         self._next_row = 0.0
         self._next_notes = 0.0
-        self._marked_busy = False
 
     def hasten(self) -> None:
         """Renew at the next turn: a cancel request is waiting to be told."""
@@ -143,7 +142,7 @@ class Beat:
 
         def work(session: Session) -> tuple[Any, bool]:
             fenced_at = worker_rows.beat(session, id=self.worker_id, **self.describe())
-            back = scheduler.mark_clock(session) if busy or self._marked_busy else False
+            back = scheduler.mark_clock(session) if busy else False
             worker_rows.add_minutes(session, counts)
             return fenced_at, back
 
@@ -152,7 +151,6 @@ class Beat:
         except BaseException:
             measures.put_back(counts)
             raise
-        self._marked_busy = busy
         failpoint("beat.after")
         if fenced_at is not None:
             self.fenced = True

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.handlers import Handler, Options, job
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, Minute
 from jobs.worker.loop import Worker
 from tests.build import at
 
@@ -66,6 +66,11 @@ def kind(function: Callable[..., Any] | None = None, *, name: str = "tests.kind"
 
     nothing.__qualname__ = f"nothing-{name}"
     return job(name, **options)(function or nothing)
+
+
+def measured(measure: str) -> Any:
+    """Return the rows of one measure by minute, without the sums over all time."""
+    return Minute.objects.filter(measure=measure, minute__year__gt=2000)
 
 
 def row(job_id: Any) -> Job:

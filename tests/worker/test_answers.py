@@ -89,7 +89,11 @@ def test_a_badly_formed_code_never_reaches_the_column(code: Any) -> None:
 
 @pytest.mark.parametrize(
     ("wait", "due"),
-    [(Wait(seconds=60), at(60)), (Wait(until=at(90), reason="provider"), at(90)), (Wait(until=at(-5)), at(0))],
+    [
+        (Wait(seconds=60), at(60)),
+        (Wait(until=at(90), reason="provider"), at(90)),
+        (Wait(until=at(-5)), at(0)),
+    ],
 )
 def test_wait_gives_the_lease_up_until_it_is_due_and_costs_no_attempt(wait: Wait, due: datetime) -> None:
     scene, job_id = answer(wait, max_attempts=1)

@@ -76,7 +76,11 @@ def test_whatever_is_raised_fails_the_attempt_and_asks_for_another(
 ) -> None:
     bad = run_one(raises(error))
     assert row(bad).status == JobStatus.PENDING
-    assert (last(bad).status, last(bad).error_code, last(bad).error_message) == (AttemptStatus.FAILED, code, text)
+    assert (last(bad).status, last(bad).error_code, last(bad).error_message) == (
+        AttemptStatus.FAILED,
+        code,
+        text,
+    )
     assert "Traceback" in last(bad).traceback
     assert "running.py" not in last(bad).traceback
 

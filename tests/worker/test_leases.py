@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from jobs.context import Cancelled, Context, LeaseLost, TimedOut
-from jobs.models import FenceRefusal, Job, Minute
+from jobs.models import FenceRefusal, Job
 from jobs.status import AttemptStatus, JobStatus
 from tests.build import at
-from tests.worker.scene import Scene, attempts, kind, last, row
+from tests.worker.scene import Scene, attempts, kind, last, measured, row
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def scene_of(handler: Any, **options: Any) -> tuple[Scene, Any]:
 
 
 def discarded() -> float:
-    return sum(Minute.objects.filter(measure="discarded_seconds").values_list("total", flat=True))
+    return sum(measured("discarded_seconds").values_list("total", flat=True))
 
 
 def test_a_cancel_is_seen_at_the_checkpoint_after_the_next_beat() -> None:
@@ -102,7 +102,9 @@ def test_a_revised_input_releases_the_attempt_excused_and_runs_the_job_anew() ->
         inputs.append(n)
         if n == 1:
             version = row(job_id).state_version
-            Job.objects.revise(job_id, {"n": 2}, state_version=version, actor="ann", reason="typo", now=scene.now)
+            Job.objects.revise(
+                job_id, {"n": 2}, state_version=version, actor="ann", reason="typo", now=scene.now
+            )
         return n
 
     scene = Scene(kinds=[kind(handler, max_attempts=1).name])

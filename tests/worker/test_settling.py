@@ -10,11 +10,11 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs.manager import HOOKS
-from jobs.models import Change, Minute
+from jobs.models import Change
 from jobs.outcomes import Outcome
 from jobs.status import AttemptStatus, JobStatus
 from tests.build import at, effect
-from tests.worker.scene import Scene, attempts, kind, last, row
+from tests.worker.scene import Scene, attempts, kind, last, measured, row
 
 pytestmark = pytest.mark.django_db
 
@@ -28,7 +28,9 @@ def finished(count: int, handler: Any = None, **options: Any) -> tuple[Scene, li
     return scene, ids
 
 
-def failing(verb: Callable[..., list[Outcome]], *, after: bool, times: int = 1) -> Callable[..., list[Outcome]]:
+def failing(
+    verb: Callable[..., list[Outcome]], *, after: bool, times: int = 1
+) -> Callable[..., list[Outcome]]:
     """A connection that breaks before a verb reached the database, or after it had taken effect."""
     left = [OperationalError("connection lost") for _ in range(times)]
 
@@ -179,7 +181,10 @@ def test_a_stopping_worker_gives_unstarted_jobs_back_without_costing_an_attempt(
     scene.settle()
     for job_id in ids:
         assert (row(job_id).status, row(job_id).attempts_used) == (JobStatus.PENDING, 0)
-        assert (last(job_id).status, last(job_id).error_code) == (AttemptStatus.RELEASED, "WORKER_LEASE_RELEASED")
+        assert (last(job_id).status, last(job_id).error_code) == (
+            AttemptStatus.RELEASED,
+            "WORKER_LEASE_RELEASED",
+        )
     assert Scene(kinds=[kind().name]).step() == 3
 
 
@@ -191,7 +196,7 @@ def test_the_time_from_due_to_commit_is_measured_by_kind() -> None:
     scene.enqueue(kind(handler))
     scene.seconds = 3
     scene.step()
-    (minute,) = Minute.objects.filter(measure="due_to_commit")
+    (minute,) = measured("due_to_commit")
     assert (minute.kind, minute.count, minute.total) == ("tests.kind", 1, pytest.approx(5000))
 
 
