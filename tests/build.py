@@ -90,7 +90,7 @@ def end(lease: Lease, status: JobStatus, *, now: datetime = T0 + timedelta(secon
             answer = verbs.fail(lease, "HANDLER_CONTENT_FAILED", "no good", now=now)
         case JobStatus.SKIPPED:
             answer = verbs.skip(lease, "NOTHING_TO_DO", now=now)
-        case JobStatus.CANCELLED:
+        case _:
             verbs.cancel(id_of(lease), actor="someone", reason="not needed", now=now)
             answer = verbs.acknowledge_cancel(lease, now=now)
     assert answer.landed, answer
@@ -112,7 +112,7 @@ def hold(lease: Lease, *, now: datetime = T0) -> None:
 
 def edit(job_id: Lease | uuid.UUID, **columns: Any) -> None:
     """Write columns of a job by hand, as nobody may; `state_version` goes on by one with them."""
-    field = Job._meta.get_field
+    field: Any = Job._meta.get_field
     values = {name: field(name).get_db_prep_save(value, connection) for name, value in columns.items()}
     values.setdefault("state_version", row(job_id)["state_version"] + 1)
     places = ", ".join(f"{field(name).column} = %s" for name in values)
@@ -164,9 +164,8 @@ def effect(
         "created_at": T0,
         "changed_at": T0,
     } | columns
-    prepared = [
-        EffectSlot._meta.get_field(name).get_db_prep_save(value, connection) for name, value in values.items()
-    ]
+    field: Any = EffectSlot._meta.get_field
+    prepared = [field(name).get_db_prep_save(value, connection) for name, value in values.items()]
     marks = ", ".join(["%s"] * len(values))
     with connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO jobs_effectslot ({', '.join(values)}) VALUES ({marks})", prepared)
@@ -186,12 +185,12 @@ def id_of(key: Lease | uuid.UUID) -> uuid.UUID:
 
 def row(key: Lease | uuid.UUID) -> dict[str, Any]:
     """Return every column of a job."""
-    return Job.objects.filter(pk=id_of(key)).values().get()
+    return dict(Job.objects.filter(pk=id_of(key)).values().get())
 
 
 def attempt(lease: Lease) -> dict[str, Any]:
     """Return every column of a lease's attempt."""
-    return Attempt.objects.filter(pk=uuid.UUID(lease.attempt_id)).values().get()
+    return dict(Attempt.objects.filter(pk=uuid.UUID(lease.attempt_id)).values().get())
 
 
 def epoch() -> int:
@@ -211,7 +210,8 @@ def undone() -> Iterator[None]:
 
     Ledger transactions refuse to run inside a caller's; Django lets them where a test case opened it.
     """
-    with transaction.atomic() as _:
-        connection.atomic_blocks[-1]._from_testcase = True
+    with transaction.atomic():
+        block: Any = connection.atomic_blocks[-1]
+        block._from_testcase = True
         yield
         transaction.set_rollback(True)

@@ -22,9 +22,8 @@ RECOVERY = Wish(
 def is_expired(w: World) -> bool:
     """§2: the one expression."""
     row = w.found
-    return row["status"] == "running" and (
-        row["lease_expires_at"] <= w.now or row["scheduler_epoch"] < w.epoch
-    )
+    over = row["status"] == "running" and row["lease_expires_at"] <= w.now
+    return bool(over or (row["status"] == "running" and row["scheduler_epoch"] < w.epoch))
 
 
 def lease_lives(w: World) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from jobs.models import Job
 from jobs.outcomes import Lease
@@ -236,7 +237,7 @@ def open_effect_on_the_last_attempt(status: JobStatus) -> Cell:
     return _with_effect(status, at(61), max_attempts=1)
 
 
-def _with_effect(status: JobStatus, now: datetime, **options: int) -> Cell:
+def _with_effect(status: JobStatus, now: datetime, **options: Any) -> Cell:
     if status in TERMINAL:
         return None
     lease = build.job(status, **options)

@@ -15,8 +15,8 @@ from tests.matrix import contract, people
 from tests.matrix.contract import Wish
 from tests.matrix.world import Expected, World
 
-BY = {"actor": "ann", "reason": "because"}
-WHO = {"by": "ann", "why": "because"}
+BY: dict[str, Any] = {"actor": "ann", "reason": "because"}
+WHO: dict[str, str] = {"by": "ann", "why": "because"}
 TEXT, OTHER = '{"ok":1}', '{"ok":2}'
 DIGEST, OTHER_DIGEST = canon.digest(TEXT), canon.digest(OTHER)
 FINAL, AGAIN = "HANDLER_CONTENT_FAILED", "RUNTIME_HANDLER_EXCEPTION"

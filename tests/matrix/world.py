@@ -87,8 +87,13 @@ def _rows(cursor: Any, model: type[Model], column: str, key: Any) -> list[Column
 
 @cache
 def _shape(model: type[Model]) -> tuple[list[str], list[Callable[[Any], Any] | None]]:
-    fields = model._meta.concrete_fields
-    kinds = {"UUIDField": _uuid, "ForeignKey": _uuid, "DateTimeField": _instant, "BooleanField": bool}
+    fields: Any = model._meta.concrete_fields
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "UUIDField": _uuid,
+        "ForeignKey": _uuid,
+        "DateTimeField": _instant,
+        "BooleanField": bool,
+    }
     return [f.column for f in fields], [kinds.get(type(f).__name__) for f in fields]
 
 
