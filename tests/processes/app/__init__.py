@@ -1,0 +1,1 @@
+"""Kinds for the process tests: they leave traces in files, which is what an outside world is."""
