@@ -40,7 +40,7 @@ bench: .venv/.dev var/.migrated ## Measure (see docs/benchmarks.md)
 	@$(PY) -m bench $(ARGS)
 
 clean: ## Remove all that was made, the demonstration's database and secrets included
-	rm -rf .venv .venv-latest var .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-latest .venv-bench var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # ── what they are made of ──
 python:

@@ -1,6 +1,6 @@
 """Makes a virtual environment and installs one locked set of packages into it: what `make` calls first.
 
-    python3 requirements/install.py runtime|dev|latest
+    python3 requirements/install.py runtime|dev|latest|bench
 
 Runs on the system's own Python: standard library only, in the language of Python 3.6, so that a Python that
 is too old can read this file as far as the sentence that says so.
@@ -18,6 +18,7 @@ SETS = {
     "runtime": (".venv", (3, 11)),
     "dev": (".venv", (3, 11)),
     "latest": (".venv-latest", (3, 12)),
+    "bench": (".venv-bench", (3, 11)),
 }
 
 

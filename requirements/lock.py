@@ -11,6 +11,7 @@ LOCKS = [
     # The same run-time versions again, so that what is tested is what is shipped.
     ("dev.txt", "3.11", ["runtime.txt", "dev.in"], None),
     ("latest.txt", "3.12", ["runtime.in", "dev.in"], "newest.in"),
+    ("bench.txt", "3.11", ["bench.in"], None),
 ]
 # Never --emit-index-url: the locks install from whichever index a machine uses.
 COMPILE = [

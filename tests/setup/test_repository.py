@@ -27,7 +27,7 @@ def test_no_committed_file_names_a_registry_or_a_machines_folder(words):
     assert found == []
 
 
-@pytest.mark.parametrize("lock", ["runtime", "dev", "latest", "uv"])
+@pytest.mark.parametrize("lock", ["runtime", "dev", "latest", "bench", "uv"])
 def test_lock_gives_a_version_and_hashes_for_every_package(lock):
     text = (ROOT / f"requirements/{lock}.txt").read_text("utf-8")
     entries = re.split(r"\n(?=\S)", text.strip())
@@ -49,7 +49,7 @@ def test_tests_run_on_the_versions_that_are_shipped():
 
 def test_every_direct_dependency_is_explained():
     explained = (ROOT / "docs/dependencies.md").read_text("utf-8")
-    for source in ("runtime.in", "dev.in", "uv.in"):
+    for source in ("runtime.in", "dev.in", "bench.in", "uv.in"):
         for line in (ROOT / "requirements" / source).read_text("utf-8").splitlines():
             if name := re.match(r"[a-z][a-z0-9-]*", line):
                 assert name[0] in explained, name[0]
