@@ -29,7 +29,7 @@ def take(names: str | list[str], *, worker: str = WORKER, **more: Any) -> list[L
 def held(**options: Any) -> Lease:
     """Return the lease of a job claimed at T0 for sixty seconds; nothing else is running."""
     release_all()
-    return claim(enqueue(**options))
+    return claim(enqueue(**{"queue": queue()} | options), epoch=1)
 
 
 def release_all() -> None:
@@ -50,7 +50,7 @@ def version(job_id: uuid.UUID) -> int:
 
 def ended(job_id: uuid.UUID | None = None) -> uuid.UUID:
     """Return a job that has failed for good."""
-    lease = claim(job_id or enqueue())
+    lease = claim(job_id or enqueue(queue=queue()))
     assert Job.objects.fail(lease, "DOCUMENT_CONVERSION_FAILED", "no such letter", now=at(1)).landed
     return job_of(lease)
 

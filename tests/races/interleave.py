@@ -41,7 +41,7 @@ from jobs.outcomes import Lease, Outcome, Refused
 ALIAS = "default"
 PATIENCE = 20.0
 """Seconds after which a statement that neither ends nor waits for a lock fails the test."""
-GLANCE = 0.001
+GLANCE = 0.002
 ENDS = ("COMMIT", "ROLLBACK")
 
 # Rows that are only written under the lock of their job's row: with or without a hold before them the
@@ -154,15 +154,17 @@ class Race:
         self.monitor = connections.create_connection(ALIAS)
         self.rows_are_locked = self.monitor.features.has_select_for_update
         self.prepare = prepare
-        self.every_statement = False
+        self.every_statement = self.over = False
         self.tolerated: tuple[type[Exception], ...] = ()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over = True  # after a failure some may still be held
         for player in self.players:
             player.programs.put(None)
+            player.go.release()
         for player in self.players:
             player.join(PATIENCE)
         self.monitor.close()
@@ -181,8 +183,8 @@ class Race:
         """Run `scene` under every schedule and check each; a failure carries the schedule it came from.
 
         `most` and `seconds` cut the walk off; `every_statement` also holds before the statements that no
-        other actor can meet, `every_order` runs also what differs only in such steps; an actor may raise Refused and what `tolerate` names; `schedule` runs one
-        order only, as a failure printed it.
+        other actor can meet, `every_order` runs also what differs only in steps that do not meet; an actor
+        may raise Refused and what `tolerate` names; `schedule` runs one order only, as a failure printed it.
         """
         self.every_statement, self.tolerated = every_statement, tolerate
         explored = Explored()
@@ -274,27 +276,25 @@ class Race:
         With `patient` at least one has to end: nothing else can happen any more.
         """
         ends = time.monotonic() + PATIENCE
-        # What waited before may have been let through by the step just made: ask before waiting for it.
-        moving = [p for p in cast if p.moving]
-        if len(moving) > 1 and not patient:
-            moving = self._not_waiting(moving, run)
-        while moving:
+        while patient or any(player.moving and not player.waits for player in cast):
             try:
                 moved = self.events.get(timeout=GLANCE)
             except queue.Empty:
                 if time.monotonic() > ends:
-                    raise AssertionError(f"{[p.name for p in moving]} neither ended nor waited") from None
+                    raise AssertionError(f"{[p.name for p in cast if p.moving]} never ended") from None
                 if not patient:
-                    moving = self._not_waiting(moving, run)
+                    self._ask_who_waits(cast, run)
             else:
+                freed = moved.step.ends or moved.waits
                 moved.arrived(run)
                 patient = False
-                # It may have freed what others wait for.
-                moving = self._not_waiting([p for p in cast if p.moving], run)
+                if freed and any(player.waits for player in cast):
+                    self._ask_who_waits(cast, run)
 
-    def _not_waiting(self, moving: list[Player], run: Run) -> list[Player]:
-        if not self.rows_are_locked or not moving:
-            return moving
+    def _ask_who_waits(self, cast: Sequence[Player], run: Run) -> None:
+        moving = [player for player in cast if player.moving]
+        if not self.rows_are_locked:
+            return
         with self.monitor.cursor() as cursor:
             cursor.execute(
                 "SELECT pid FROM unnest(%s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0",
@@ -302,10 +302,10 @@ class Race:
             )
             waiting = {row[0] for row in cursor.fetchall()}
         for player in moving:
-            if player.pid in waiting and player.name not in run.waited:
+            if player.pid in waiting and not player.waits:
                 run.waited.add(player.name)
                 run.story.append(f"{player.name} waits for a lock")
-        return [player for player in moving if player.pid not in waiting]
+            player.waits = player.pid in waiting
 
 
 @dataclass(order=True)
@@ -335,7 +335,7 @@ class _Node:
 
 
 class Player(threading.Thread):
-    """One actor: a thread and its connection. `held` before a statement, `moving` while one runs."""
+    """One actor: a thread and its connection; `held` before a statement, `moving` in one."""
 
     def __init__(self, race: Race) -> None:
         super().__init__(daemon=True)
@@ -345,7 +345,7 @@ class Player(threading.Thread):
         self.name = ""
         self.step = self._next = self._touched = Step("")
         self.pid = 0
-        self.held = self.moving = self.busy = self.inside = False
+        self.held = self.moving = self.waits = self.busy = self.inside = False
         self.answer: Any = None
         self.start()
 
@@ -371,7 +371,7 @@ class Player(threading.Thread):
             self.inside = False
             if self.step.label == "COMMIT":
                 run.commits.append(self.name)
-        self.moving = False
+        self.moving = self.waits = False
         self.step = self._next
         self.held = self.busy = bool(self.step.label)
         if not self.busy:
@@ -415,8 +415,9 @@ class Player(threading.Thread):
         return execute(sql, params, many, context)
 
     def _hold(self, step: Step) -> None:
-        self._report(step)
-        self.go.acquire()
+        if not self.race.over:
+            self._report(step)
+            self.go.acquire()
 
     def _report(self, step: Step) -> None:
         self._next = step
