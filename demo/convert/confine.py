@@ -1,7 +1,6 @@
 """Limits that the kernel keeps for us."""
 
 import contextlib
-import ctypes
 import math
 import os
 import resource
@@ -21,10 +20,13 @@ FRAMES_PER_LEVEL = 12
 def die_with(parent: int) -> None:
     """Die when the thread that started this process ends, however it ends.
 
-    Elsewhere than on Linux the limit of processor time ends an orphan.
+    Elsewhere than on Linux, or in a Python without ctypes, the limit of processor time ends an orphan.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    with contextlib.suppress(ImportError):
+        import ctypes
+
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before we asked
         os._exit(1)
 

@@ -29,6 +29,10 @@ ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
 Answer = dict[str, Any]
 
 
+class _TimeIsUpError(Exception):
+    """Not TimeoutError: a callback may raise that, and it must come out as it is."""
+
+
 def converted(
     request: Request,
     *,
@@ -46,7 +50,7 @@ def converted(
         late = False
         try:
             answer = _listen(child, deadline, should_stop or (lambda: False), on_progress)
-        except TimeoutError:
+        except _TimeIsUpError:
             late = True
         finally:
             status, processor = _end(child)
@@ -92,7 +96,7 @@ def _listen(
     should_stop: Callable[[], bool],
     on_progress: Callable[[int, int], None] | None,
 ) -> Answer | None:
-    """Return the child's last word, or None if it ended without one; TimeoutError when time is up."""
+    """Return the child's last word, or None if it ended without one; raise when time is up."""
     assert child.stdout is not None  # noqa: S101  we asked for a pipe
     unread, ask = b"", 0.0
     with selectors.DefaultSelector() as selector:
@@ -100,7 +104,7 @@ def _listen(
         while True:
             now = time.monotonic()
             if now >= deadline:
-                raise TimeoutError
+                raise _TimeIsUpError
             if now >= ask:  # not at each line: the answer may cost the caller a query
                 ask = now + POLL
                 if should_stop():

@@ -115,8 +115,8 @@ def test_caller_who_says_stop_is_obeyed_and_nothing_is_left(slow, tmp_path):
 
 @pytest.mark.parametrize("callback", ["should_stop", "on_progress"])
 def test_what_a_callback_raises_ends_the_conversion_and_comes_out(callback, slow, tmp_path):
-    class LeaseGoneError(Exception):
-        pass
+    class LeaseGoneError(TimeoutError):
+        """Such as a database raises; it is not the conversion's own time-out."""
 
     def lost(*_):
         raise LeaseGoneError
