@@ -52,19 +52,21 @@ class Beat:
         self.worker_id = worker_id
         self.every = float(settings.INTERLOCK["HEARTBEAT_SECONDS"])
         self.fenced = False
+        self._hasty = False
         self._next_renewal = 0.0
         self._next_row = 0.0
         self._next_notes = 0.0
 
     def hasten(self) -> None:
-        """Renew at the next turn: a cancel request is waiting to be told."""
-        self._next_renewal = 0.0
+        """Renew at the next turn, fresh leases too: a cancel request is waiting to be told."""
+        self._hasty = True
 
     def turn(self, *, now: datetime | None = None) -> None:
         """Do what is due. Raises the database's error; what was not done stays due."""
         instant = self.clock()
-        if instant >= self._next_renewal:
-            self.renew(now=now)
+        if self._hasty or instant >= self._next_renewal:
+            self.renew(now=now, everything=self._hasty)
+            self._hasty = False
         if instant >= self._next_notes:
             self.write_notes(now=now)
             self._next_notes = instant + NOTE_SECONDS

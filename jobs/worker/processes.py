@@ -90,16 +90,15 @@ class Supervisor:
     def _wind_down(self) -> int:
         running = [place.process for place in self.places if place.process is not None]
         _signal(running, signal.SIGTERM)
-        hurried = False
         end = time.monotonic() + self.grace + KILL_AFTER
         while any(process.poll() is None for process in running):
-            if self.stop.hurried.is_set() and not hurried:
-                hurried = True
+            time.sleep(TICK)
+            if self.stop.hurried.is_set():
+                # Again and again: two signals that arrive at once are one to the receiver.
                 _signal(running, signal.SIGTERM)
                 end = min(end, time.monotonic() + KILL_AFTER)
             if time.monotonic() > end:
                 _signal(running, signal.SIGKILL)
-            time.sleep(TICK)
         codes = [*self._codes, *(process.returncode for process in running)]
         if self.stop.code != CLEAN:
             return self.stop.code

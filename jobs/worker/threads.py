@@ -26,6 +26,7 @@ from jobs.worker.stop import CLEAN, ERROR, LEFT_RUNNING
 log = logging.getLogger("interlock.worker")
 
 TICK = 0.25
+DRAINED_SECONDS = 0.05
 NUDGE = 0.02
 GLANCE, GLANCE_LATER, GLANCE_LATER_AFTER = 0.003, 0.02, 5.0
 FLUSH_SECONDS = 5.0
@@ -143,8 +144,7 @@ class ThreadedWorker(Worker):
         self._loop("claim", self._claim_turn, self._ended.wait)
 
     def _claim_turn(self) -> None:
-        last = self.passed.get("attend", float("-inf"))
-        if self.clock() >= min(last + PROBE_SECONDS, self.due_at or float("inf")):
+        if self.clock() >= self._look_at():
             with self._turns:
                 self.attend()
             if self.drain and self._is_drained():
@@ -158,6 +158,13 @@ class ThreadedWorker(Worker):
                 return
         self._rest()
 
+    def _look_at(self) -> float:
+        """Return when to probe next."""
+        every = PROBE_SECONDS
+        if self.drain and not self.hungry and not self.holdings:
+            every = DRAINED_SECONDS  # somebody waits for us to end
+        return min(self.passed.get("attend", float("-inf")) + every, self.due_at or float("inf"))
+
     def _is_drained(self) -> bool:
         found = self.findings
         return (
@@ -170,7 +177,7 @@ class ThreadedWorker(Worker):
 
     def _rest(self) -> None:
         """Wait for a reason to look again, at the latest until the next probe or due time."""
-        until = min(self.passed["attend"] + PROBE_SECONDS, self.due_at or float("inf"))
+        until = self._look_at()
         started = self.clock()
         while (left := until - self.clock()) > 0:
             self.slots.nudge()

@@ -17,6 +17,9 @@ class Mute(Exception):
         raise RuntimeError("no text")
 
 
+MANY = ExceptionGroup("many", [ValueError("one"), Mute()])
+
+
 class Unprintable:
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
@@ -61,7 +64,7 @@ def run_one(handler: Any) -> Any:
         (ValueError("boom"), "RUNTIME_HANDLER_EXCEPTION", "ValueError: boom"),
         (ValueError("a\0b\ud800c"), "RUNTIME_HANDLER_EXCEPTION", "ValueError: a\ufffdb\ufffdc"),
         (Mute(), "RUNTIME_HANDLER_EXCEPTION", "Mute: <Mute that cannot be shown as text>"),
-        (ExceptionGroup("many", [ValueError("one"), Mute()]), "RUNTIME_HANDLER_EXCEPTION", "ExceptionGroup: many (2 sub-exceptions)"),
+        (MANY, "RUNTIME_HANDLER_EXCEPTION", "ExceptionGroup: many (2 sub-exceptions)"),
         (RecursionError("deep"), "RUNTIME_HANDLER_EXCEPTION", "RecursionError: deep"),
         (MemoryError(), "RUNTIME_HANDLER_EXCEPTION", "MemoryError"),
         (SystemExit(0), "RUNTIME_HANDLER_EXITED", "SystemExit: 0"),
