@@ -168,6 +168,8 @@ class DurableJobRuntime:
         with `lease.told_cancel(number)` on the way to a safe point. FENCED: the lease is lost, stop. BUSY:
         somebody holds the row for the moment, ask again soon.
         """
+        if _name_a_job_twice(leases):
+            return [outcome for lease in leases for outcome in self.renew([lease], ttl=ttl, now=now)]
 
         def work(session: Session) -> list[Outcome]:
             tokens = [lease.token() | {"ttl": ttl or lease.ttl_seconds} for lease in leases]
@@ -214,6 +216,8 @@ class DurableJobRuntime:
         predicate, CANCELLED and STALE_INPUT write nothing: acknowledge or release next.
         """
         leases = [lease for lease, _, _ in results]
+        if _name_a_job_twice(leases):
+            return [outcome for result in results for outcome in self.commit([result], logs=logs, now=now)]
 
         def work(session: Session) -> list[Outcome]:
             logs_of = logs or {}
@@ -258,6 +262,9 @@ class DurableJobRuntime:
 
     def _end_verb(self, verb: str, endings: Sequence[Ending], now: datetime | None) -> list[Outcome]:
         fenced_by = "acknowledge_cancel" if verb == "acknowledge_cancel" else "end"
+        leases = [e.lease for e in endings]
+        if _name_a_job_twice(leases):
+            return [outcome for ending in endings for outcome in self._end_verb(verb, [ending], now)]
 
         def work(session: Session) -> list[Outcome]:
             rows = {e.lease.job_id: _row(e) for e in endings}
@@ -273,7 +280,7 @@ class DurableJobRuntime:
                 for e in endings
             ]
 
-        return self._judge(verb, [e.lease for e in endings], work, now)
+        return self._judge(verb, leases, work, now)
 
     # -- recovery -------------------------------------------------------------------------------------------
 
@@ -456,6 +463,14 @@ class DurableJobRuntime:
 
 class _NotOurs(Exception):
     """Rolls a takeover back that only its own guards refused."""
+
+
+def _name_a_job_twice(leases: Sequence[Lease]) -> bool:
+    """Tell whether a batch holds two leases of one job: its worker lost it and claimed it again.
+
+    In one statement the two would share one answer, and the lost one would be told that it had landed.
+    """
+    return len({lease.job_id for lease in leases}) < len(leases)
 
 
 def _row(ending: Ending) -> dict[str, Any]:
