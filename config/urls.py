@@ -13,3 +13,8 @@ urlpatterns = [
     # The admin answers every address it does not know with its own 404, so what comes after is never asked.
     path("", site.urls),
 ]
+
+handler400 = "console.errors.bad_request"
+handler403 = "console.errors.forbidden"
+handler404 = "console.errors.not_found"
+handler500 = "console.errors.broken"

@@ -1,0 +1,147 @@
+"""Figures made of the minute rows: rates, percentiles, fence coverage. Nothing here counts jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Max, Q, Sum
+
+from jobs.measures import BUCKETS, MORE
+from jobs.models import Minute
+
+COMMITS = "fence.commit.accepted"
+LATENCY = "due_to_commit"
+"""Histogram of the time from due to canonical commit (contract §14)."""
+REFUSED = "refused."
+RECOVERED = "recovered."
+FAILED = "fence.fail.accepted"
+UNKNOWN = "fence.uncertain.accepted"
+_COUNTERS = {FAILED: "failed", UNKNOWN: "unknown"}
+
+Histogram = dict[int, int]
+
+
+@dataclass
+class Bin:
+    """One stretch of time on a chart."""
+
+    start: datetime
+    commits: int = 0
+    refused: int = 0
+    recovered: int = 0
+    failed: int = 0
+    unknown: int = 0
+    latency: Histogram = field(default_factory=lambda: defaultdict(int))
+
+
+def flow(now: datetime, *, hours: int) -> list[Bin]:
+    """Return the last `hours` in sixty bins, oldest first; the running minute is left out, it is not over."""
+    width = hours
+    end = now.replace(second=0, microsecond=0)
+    start = end - timedelta(hours=hours)
+    bins = [Bin(start + timedelta(minutes=width * n)) for n in range(60)]
+    rows = (
+        Minute.objects.filter(
+            Q(measure__in=[COMMITS, LATENCY, FAILED, UNKNOWN])
+            | Q(measure__startswith=REFUSED)
+            | Q(measure__startswith=RECOVERED),
+            minute__gte=start,
+            minute__lt=end,
+        )
+        .order_by()
+        .values_list("minute", "measure", "bucket")
+        .annotate(n=Sum("count"))
+    )
+    for minute, measure, bucket, n in rows:
+        part = bins[min(59, int((minute - start).total_seconds() // (60 * width)))]
+        if measure == COMMITS:
+            part.commits += n
+        elif measure == LATENCY:
+            part.latency[bucket] += n
+        else:
+            name = _COUNTERS.get(measure) or ("refused" if measure.startswith(REFUSED) else "recovered")
+            setattr(part, name, getattr(part, name) + n)
+    return bins
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram:
+    """Return one histogram of several."""
+    total: Histogram = defaultdict(int)
+    for histogram in histograms:
+        for bucket, n in histogram.items():
+            total[bucket] += n
+    return total
+
+
+def percentile(histogram: Histogram, share: float) -> float | None:
+    """Return the seconds that `share` of the observations stay below, read between a bucket's bounds."""
+    total = sum(histogram.values())
+    if not total:
+        return None
+    rank, passed, low = share * total, 0.0, 0.0
+    for bound in (*BUCKETS, MORE):
+        n = histogram.get(bound, 0)
+        if n and passed + n >= rank:
+            if bound == MORE:
+                return BUCKETS[-1] / 1000
+            return (low + (bound - low) * (rank - passed) / n) / 1000
+        passed += n
+        low = float(bound)
+    return BUCKETS[-1] / 1000
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many accepted writes were checked by the fence; `share` is None where nothing was accepted yet."""
+
+    accepted: int
+    checked: int
+    refused: int
+    since: datetime | None
+
+    @property
+    def share(self) -> float | None:
+        return None if not self.accepted else 100 * self.checked / self.accepted
+
+    @property
+    def whole(self) -> bool:
+        return self.checked >= self.accepted
+
+
+def coverage(now: datetime) -> Coverage:
+    """Return what the fence checked of what it let in during the last 24 hours, point by point."""
+    rows = (
+        Minute.objects.filter(minute__gte=now - timedelta(hours=24), measure__startswith="fence.")
+        .order_by()
+        .values_list("measure")
+        .annotate(n=Sum("count"), last=Max("minute"))
+    )
+    sums: dict[str, dict[str, int]] = defaultdict(dict)
+    last: datetime | None = None
+    for measure, n, minute in rows:
+        _, point, word = measure.split(".", 2)
+        sums[point][word] = n
+        last = max(last or minute, minute)
+    accepted = sum(point.get("accepted", 0) for point in sums.values())
+    checked = sum(min(p.get("checked", 0), p.get("accepted", 0)) for p in sums.values())
+    refused = sum(max(0, p.get("checked", 0) - p.get("accepted", 0)) for p in sums.values())
+    return Coverage(accepted, checked, refused, last)
+
+
+def commits_by_queue(now: datetime, *, bins: int = 20) -> dict[str, list[int]]:
+    """Return the commits of the last hour by queue, in bins of three minutes."""
+    end = now.replace(second=0, microsecond=0)
+    start = end - timedelta(minutes=3 * bins)
+    series: dict[str, list[int]] = defaultdict(lambda: [0] * bins)
+    rows = (
+        Minute.objects.filter(minute__gte=start, minute__lt=end, measure=LATENCY)
+        .order_by()
+        .values_list("queue", "minute")
+        .annotate(n=Sum("count"))
+    )
+    for queue, minute, n in rows:
+        series[queue][min(bins - 1, int((minute - start).total_seconds() // 180))] += n
+    return series

@@ -1,0 +1,221 @@
+"""What the lists may be filtered by. A filter that is unknown or cannot be read is an error, never ignored.
+
+An ignored filter shows everything, and the reader takes it for what was asked.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import django_filters
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console.walk import INDEXED, claimable
+from jobs.explain import clock
+from jobs.models import FenceRefusal, Job
+from jobs.outcomes import REASONS
+from jobs.status import CLAIMABLE, HoldReason, JobStatus
+
+_AGE = re.compile(r"([<>]?)\s*([0-9]{1,5})\s*([smhd])", re.ASCII)
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_HEX = re.compile(r"[0-9a-f]{4,32}", re.ASCII)
+
+
+class AgeField(forms.CharField):
+    """`24h` or `<24h`: younger than that; `>7d`: older. Cleans to (older, length)."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        match = _AGE.fullmatch(text.strip())
+        if match is None:
+            raise ValidationError(_("A length of time such as 30m, 24h, >7d: a number, then s, m, h or d."))
+        seconds = int(match[2]) * _UNITS[match[3]]
+        if seconds > 100 * 365 * 86_400:
+            raise ValidationError(_("At most a hundred years."))
+        return match[1] == ">", timedelta(seconds=seconds)
+
+
+class IdField(forms.CharField):
+    """A job's id, whole or its first characters. Cleans to the lowest and highest id meant."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        digits = text.strip().lower().replace("-", "")
+        if _HEX.fullmatch(digits) is None:
+            raise ValidationError(_("A job's id, or at least the first four of its hexadecimal digits."))
+        return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
+
+
+class CursorField(forms.CharField):
+    """Where a page begins: an id that a page before handed out."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        try:
+            return uuid.UUID(text)
+        except ValueError:
+            raise ValidationError(_("This is no place in the list; begin with its first page.")) from None
+
+
+class _Filter(django_filters.Filter):  # type: ignore[misc]  # django-filter has no types
+    def __init__(self, field_class: type[forms.Field], **more: Any) -> None:
+        self.field_class = field_class
+        super().__init__(max_length=100, **more)
+
+
+class StrictFilterSet(django_filters.FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """A filter set whose form also refuses names that it does not know and names given twice."""
+
+    def __init__(self, data: QueryDict, queryset: QuerySet[Any]) -> None:
+        self.strangers = sorted(set(data) - set(self.base_filters))
+        many = {n for n, f in self.base_filters.items() if isinstance(f, django_filters.MultipleChoiceFilter)}
+        # A form that is sent with a field left empty names the field all the same.
+        given = {name: [v for v in values if v.strip()] for name, values in data.lists()}
+        self.twice = sorted(n for n, values in given.items() if len(values) > 1 and n not in many)
+        kept = QueryDict(mutable=True)
+        for name, values in given.items():
+            if values:
+                kept.setlist(name, values)
+        super().__init__(kept, queryset)
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Return (filter, what is wrong with it) for each filter that cannot be applied."""
+        known = ", ".join(n for n in self.base_filters if n not in ("before", "after"))
+        found = [
+            (name[:80], _("There is no such filter. There are: %(known)s.") % {"known": known})
+            for name in self.strangers[:5]
+        ]
+        found += [(name, _("Given more than once.")) for name in self.twice]
+        if not self.form.is_valid():
+            found += [(name, str(error)) for name, errors in self.form.errors.items() for error in errors]
+        return found
+
+    def active(self) -> list[tuple[str, list[str]]]:
+        """Return the filters in use with their values as given, cursors aside."""
+        return [
+            (name, self.data.getlist(name))
+            for name in self.base_filters
+            if name in self.data and name not in CURSORS
+        ]
+
+
+CURSORS = ("before", "after")
+
+
+def _text(label: Any, **more: Any) -> Any:
+    return django_filters.CharFilter(label=label, max_length=200, **more)
+
+
+class JobFilter(StrictFilterSet):
+    """Filters of the job list, in the address."""
+
+    status = django_filters.MultipleChoiceFilter(
+        label=gettext_lazy("Status"),
+        choices=[(s.value, s.value) for s in JobStatus],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    kind = _text(gettext_lazy("Kind"))
+    queue = _text(gettext_lazy("Queue"))
+    worker = _text(gettext_lazy("Worker"), method="by_worker")
+    key = _text(gettext_lazy("Key"), method="by_key")
+    error_code = _text(gettext_lazy("Error code"))
+    age = _Filter(AgeField, label=gettext_lazy("Age"), method="by_age")
+    label = _text(gettext_lazy("Label holds"), lookup_expr="icontains")
+    hold = django_filters.ChoiceFilter(
+        label=gettext_lazy("On hold"),
+        choices=[("any", gettext_lazy("for any reason")), *((h.value, h.value) for h in HoldReason)],
+        empty_label=gettext_lazy("does not matter"),
+        method="by_hold",
+    )
+    parent = _Filter(CursorField, label=gettext_lazy("Parent"))
+    id = _Filter(IdField, label=gettext_lazy("Id"), method="by_id")
+    q = _text(gettext_lazy("Search"), method="by_any")
+    before = _Filter(CursorField, method="not_here")
+    after = _Filter(CursorField, method="not_here")
+
+    def by_worker(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
+        """Keep the jobs that this worker holds; `host` and `host:pid` mean all of them."""
+        return jobs.filter(Q(worker_id=value) | Q(worker_id__startswith=f"{value}:"))
+
+    def by_key(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
+        """Keep the jobs with this unique or concurrency key."""
+        return jobs.filter(Q(unique_key=value) | Q(concurrency_key=value))
+
+    def by_age(self, jobs: QuerySet[Job], _name: str, value: tuple[bool, timedelta]) -> QuerySet[Job]:
+        """Keep the jobs enqueued after, or before, an instant that lies so far back."""
+        older, length = value
+        limit = clock() - length
+        return jobs.filter(created_at__lte=limit) if older else jobs.filter(created_at__gt=limit)
+
+    def by_hold(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
+        """Keep the jobs on hold for this reason, or any."""
+        held = jobs.exclude(hold_reason="")
+        return held if value == "any" else held.filter(hold_reason=value)
+
+    def by_id(self, jobs: QuerySet[Job], _name: str, value: tuple[uuid.UUID, uuid.UUID]) -> QuerySet[Job]:
+        """Keep the jobs whose id begins so."""
+        return jobs.filter(id__range=value)
+
+    def by_any(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
+        """Keep the jobs that this may be the id, the key or a part of the label of."""
+        wanted = Q(unique_key=value) | Q(concurrency_key=value) | Q(label__icontains=value)
+        digits = value.strip().lower().replace("-", "")
+        if _HEX.fullmatch(digits):
+            wanted |= Q(id__range=(uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))))
+        return jobs.filter(wanted)
+
+    def not_here(self, jobs: QuerySet[Job], _name: str, _value: uuid.UUID) -> QuerySet[Job]:
+        """A place in the list is no filter: the walk begins there."""
+        return jobs
+
+    def scope(self) -> QuerySet[Job]:
+        """Return the jobs that an index finds by itself and that hold every match: what the walk counts."""
+        jobs: QuerySet[Job] = Job.objects.all()
+        clean = self.form.cleaned_data
+        if clean["hold"]:
+            return jobs.exclude(hold_reason="")
+        if clean["parent"]:
+            return jobs.filter(parent=clean["parent"])
+        if clean["id"]:
+            return jobs.filter(id__range=clean["id"])
+        statuses = set(clean["status"])
+        if statuses and statuses <= INDEXED:
+            return jobs.filter(status__in=sorted(statuses))
+        if statuses and statuses <= CLAIMABLE and (held := claimable()) is not None:
+            return jobs.filter(id__in=[job_id for status in sorted(statuses) for job_id in held[status]])
+        return jobs
+
+
+class RefusalFilter(StrictFilterSet):
+    """Filters of the refused writes."""
+
+    reason = django_filters.ChoiceFilter(
+        label=gettext_lazy("Reason"), choices=[(r, r) for r in REASONS], empty_label=gettext_lazy("any")
+    )
+    worker = _text(gettext_lazy("Worker"), method="by_worker")
+    job = _Filter(CursorField, label=gettext_lazy("Job"), field_name="job_id")
+    before = django_filters.NumberFilter(
+        method="not_here", min_value=0, max_value=2**63 - 1, decimal_places=0
+    )
+
+    def by_worker(self, refusals: QuerySet[FenceRefusal], _name: str, value: str) -> QuerySet[FenceRefusal]:
+        """Keep the refusals of this worker; `host` and `host:pid` mean all of them."""
+        return refusals.filter(Q(worker_id=value) | Q(worker_id__startswith=f"{value}:"))
+
+    def not_here(self, refusals: QuerySet[FenceRefusal], _name: str, _value: Any) -> QuerySet[FenceRefusal]:
+        """A place in the list is no filter."""
+        return refusals

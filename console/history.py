@@ -1,0 +1,73 @@
+"""What people did to one job, from the feed: who, when, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Max
+from django.utils.translation import gettext as _
+
+from jobs.models import Change, Job
+
+WINDOW = 50_000
+"""The feed has no index by job: only so many of its newest rows are looked at."""
+SHOWN = 30
+READ = 500
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing that a person did."""
+
+    at: datetime
+    actor: str
+    verb: str
+    reason: str
+    icon: str
+
+
+ICONS = {
+    "cancel": "cancelled",
+    "force_cancel": "cancelled",
+    "retry": "refresh",
+    "hold": "lock",
+    "unhold": "lock",
+}
+
+
+def said(verb: str) -> str:
+    """Return a verb of the feed as the past of a sentence whose subject is a person."""
+    return {
+        "cancel": _("asked for a cancel"),
+        "force_cancel": _("force-cancelled it"),
+        "retry": _("retried it"),
+        "revise": _("revised its input"),
+        "hold": _("put it on hold"),
+        "unhold": _("lifted the hold"),
+        "raise_epoch": _("raised the epoch"),
+        "open_claims": _("opened claims"),
+        "close_claims": _("closed claims"),
+        "pause_queue": _("paused a queue"),
+        "resume_queue": _("resumed a queue"),
+        "fence_worker": _("fenced a worker"),
+    }.get(verb, verb)
+
+
+def of(job: Job) -> list[Act]:
+    """Return what people did to the job, newest first."""
+    newest = Change.objects.aggregate(newest=Max("id"))["newest"]
+    if newest is None:
+        return []
+    rows = (
+        Change.objects.filter(id__gt=newest - WINDOW, at__gte=job.created_at)
+        .exclude(actor="")
+        .order_by("-id")[:READ]
+    )
+    return acts([row for row in rows if any(entry and entry[0] == job.id.hex for entry in row.jobs)][:SHOWN])
+
+
+def acts(changes: Sequence[Change]) -> list[Act]:
+    """Return rows of the feed as acts."""
+    return [Act(c.at, c.actor, said(c.verb), c.reason, ICONS.get(c.verb, "user")) for c in changes]

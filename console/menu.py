@@ -1,0 +1,90 @@
+"""The menu: what pages there are, in which section, and who may see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+if TYPE_CHECKING:
+    from jobs.explain import Surroundings
+
+View = Callable[..., HttpResponseBase]
+
+SECTIONS: dict[str, Any] = {
+    "decide": _("Decide"),
+    "watch": _("Watch"),
+    "work": _("Work"),
+    "control": _("Control"),
+    "records": _("Records"),
+}
+
+
+@dataclass(frozen=True)
+class MenuPage:
+    """One entry: `label` leads to `url_name` for who has `permission`; `path` and `view` if we serve it."""
+
+    section: str
+    label: Any
+    url_name: str
+    permission: str
+    icon: str = "page"
+    path: str = ""
+    view: View | None = None
+    order: int = 100
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A menu entry as one person sees it."""
+
+    label: Any
+    url: str
+    icon: str
+    current: bool
+    note: str = ""
+    hot: bool = False
+
+
+def entries(
+    pages: list[MenuPage], request: HttpRequest, around: Surroundings
+) -> list[tuple[str, Any, list[Entry]]]:
+    """Return the sections that hold something for this person: key, name, entries."""
+    here = _here(pages, request.path)
+    shown = []
+    for key, name in SECTIONS.items():
+        inside = []
+        for page in sorted((p for p in pages if p.section == key), key=lambda p: p.order):
+            if not request.user.has_perm(page.permission):
+                continue
+            note, hot = _note(page, around)
+            inside.append(
+                Entry(page.label, reverse(page.url_name), page.icon, page.url_name == here, note, hot)
+            )
+        if inside:
+            shown.append((key, name, inside))
+    return shown
+
+
+def _here(pages: list[MenuPage], path: str) -> str:
+    """Return the entry that leads nearest to this address: a job's page belongs to the list of jobs."""
+    start = reverse("admin:index")
+    found = [(reverse(page.url_name), page.url_name) for page in pages if page.section]
+    near = [(url, name) for url, name in found if path == url or (url != start and path.startswith(url))]
+    return max(near, key=lambda pair: len(pair[0]), default=("", ""))[1]
+
+
+def _note(page: MenuPage, around: Surroundings) -> tuple[str, bool]:
+    """Return the few words behind an entry, and whether they are urgent."""
+    if page.url_name == "admin:queues" and (count := len(around.paused)):
+        return ngettext("%(n)s paused", "%(n)s paused", count) % {"n": count}, False
+    if page.url_name == "admin:workers" and (count := len(around.silent)):
+        return ngettext("%(n)s silent", "%(n)s silent", count) % {"n": count}, False
+    if page.url_name == "admin:scheduler" and not around.scheduler.claims_open:
+        return str(_("closed")), True
+    return "", False

@@ -1,0 +1,150 @@
+"""What needs a person now, read in bounded queries: the first thing an operator sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Max, Min
+
+from console import bounded
+from jobs.explain import Surroundings
+from jobs.models import EffectSlot, Job, Queue, Worker
+from jobs.status import EffectStatus, JobStatus
+
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Group:
+    """Jobs that are alike: how many, and the oldest and newest of them."""
+
+    name: str
+    count: int
+    since: datetime | None
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Paused:
+    """A paused queue and what waits in it."""
+
+    queue: Queue
+    ready: bounded.Count
+    oldest: datetime | None
+
+
+@dataclass
+class Needs:
+    """All that stands still until somebody acts."""
+
+    uncertain: list[Group] = field(default_factory=list)
+    failed: list[Group] = field(default_factory=list)
+    failed_more: bool = False
+    held: list[Group] = field(default_factory=list)
+    paused: list[Paused] = field(default_factory=list)
+    silent: list[Worker] = field(default_factory=list)
+    claims_closed: bool = False
+
+    @property
+    def uncertain_jobs(self) -> int:
+        """Jobs whose outside outcome is open."""
+        return sum(group.count for group in self.uncertain)
+
+    @property
+    def failed_jobs(self) -> int:
+        """Jobs that failed in the last 24 hours."""
+        return sum(group.count for group in self.failed)
+
+    @property
+    def nobody(self) -> bool:
+        """Whether everything goes by itself."""
+        return not (
+            self.uncertain or self.failed or self.held or self.paused or self.silent or self.claims_closed
+        )
+
+
+def read(around: Surroundings) -> Needs:
+    """Return what needs a person at this moment."""
+    failed, more = failed_lately(around.now)
+    return Needs(
+        uncertain=uncertain(),
+        failed=failed,
+        failed_more=more,
+        held=held(),
+        paused=paused(around),
+        silent=around.silent,
+        claims_closed=not around.scheduler.claims_open,
+    )
+
+
+def uncertain() -> list[Group]:
+    """Return the jobs with an unknown outcome by kind, the kind that waits longest first."""
+    open_slots = EffectSlot.objects.filter(
+        pk__in=EffectSlot.objects.filter(status=EffectStatus.UNKNOWN)
+        .order_by("changed_at")
+        .values("pk")[: bounded.LIMIT]
+    )
+    rows = (
+        open_slots.filter(job__status=JobStatus.UNCERTAIN)
+        .order_by()
+        .values_list("job__kind")
+        .annotate(n=Count("job", distinct=True), since=Min("changed_at"))
+    )
+    return sorted((Group(kind, n, since) for kind, n, since in rows), key=lambda g: (g.since, g.name))
+
+
+def failed_lately(now: datetime) -> tuple[list[Group], bool]:
+    """Return what failed in the last 24 hours by error code, and whether more may have."""
+    newest = Job.objects.filter(status=JobStatus.FAILED).order_by("-id").values("pk")[: bounded.LIMIT]
+    rows: Any = (
+        Job.objects.filter(pk__in=newest, finished_at__gt=now - timedelta(hours=24))
+        .order_by()
+        .values_list("error_code")
+        .annotate(
+            n=Count("id"), since=Max("finished_at"), last=Max("kind"), kinds=Count("kind", distinct=True)
+        )
+    )
+    groups = [
+        Group(code, n, since, kind if kinds == 1 else f"{kind} +{kinds - 1}")
+        for code, n, since, kind, kinds in rows
+    ]
+    groups.sort(key=lambda g: (-g.count, g.name))
+    return groups, sum(g.count for g in groups) >= bounded.LIMIT
+
+
+def held() -> list[Group]:
+    """Return the jobs on hold by reason."""
+    newest = Job.objects.exclude(hold_reason="").order_by("-id").values("pk")[: bounded.LIMIT]
+    rows = (
+        Job.objects.filter(pk__in=newest)
+        .order_by()
+        .values_list("hold_reason")
+        .annotate(n=Count("id"), since=Min("created_at"))
+    )
+    return sorted((Group(reason, n, since) for reason, n, since in rows), key=lambda g: (-g.count, g.name))
+
+
+def paused(around: Surroundings) -> list[Paused]:
+    """Return the paused queues with the ready jobs that wait in them."""
+    names = sorted(around.paused)
+    if not names:
+        return []
+    waiting = Job.objects.filter(ready_at__isnull=False, queue__in=names)
+    rows = (
+        Job.objects.filter(pk__in=waiting.order_by().values("pk")[: bounded.LIMIT])
+        .order_by()
+        .values_list("queue")
+        .annotate(n=Count("id"), oldest=Min("ready_at"))
+    )
+    found = {queue: (n, oldest) for queue, n, oldest in rows}
+    full = sum(n for n, _ in found.values()) >= bounded.LIMIT
+    return [
+        Paused(
+            around.paused[name],
+            bounded.Count(found.get(name, (0, None))[0], more=full),
+            found.get(name, (0, None))[1],
+        )
+        for name in names
+    ]

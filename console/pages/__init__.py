@@ -1,0 +1,66 @@
+"""The console's own pages, a file each, and the menu that leads to them."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.menu import MenuPage
+from console.pages.job import JobPage
+from console.pages.jobs import JobsPage
+from console.pages.overview import OverviewPage
+from console.pages.queues import QueuesPage
+from console.pages.refusals import RefusalsPage
+from console.pages.scheduler import SchedulerPage
+from console.pages.workers import WorkersPage
+
+VIEW = "jobs.view_job"
+
+MENU = [
+    MenuPage("decide", _("Overview"), "admin:index", VIEW, "n-over", "", OverviewPage.as_view(), 10),
+    MenuPage("watch", _("Jobs"), "admin:jobs", VIEW, "n-jobs", "jobs/", JobsPage.as_view(), 10),
+    MenuPage(
+        "watch",
+        _("Queues"),
+        "admin:queues",
+        "jobs.view_queue",
+        "n-queues",
+        "queues/",
+        QueuesPage.as_view(),
+        20,
+    ),
+    MenuPage(
+        "watch",
+        _("Workers"),
+        "admin:workers",
+        "jobs.view_worker",
+        "n-workers",
+        "workers/",
+        WorkersPage.as_view(),
+        30,
+    ),
+    MenuPage(
+        "watch",
+        _("Refused writes"),
+        "admin:refusals",
+        "jobs.view_fencerefusal",
+        "fence",
+        "refusals/",
+        RefusalsPage.as_view(),
+        40,
+    ),
+    MenuPage(
+        "control",
+        _("Epoch and claims"),
+        "admin:scheduler",
+        "jobs.view_scheduler",
+        "n-epoch",
+        "scheduler/",
+        SchedulerPage.as_view(),
+        10,
+    ),
+    MenuPage("records", _("Attempts"), "admin:jobs_attempt_changelist", "jobs.view_attempt", "n-record"),
+    MenuPage("records", _("Effects"), "admin:jobs_effectslot_changelist", "jobs.view_effectslot", "n-record"),
+    MenuPage("records", _("Changes"), "admin:jobs_change_changelist", "jobs.view_change", "n-record"),
+    MenuPage("records", _("Minutes"), "admin:jobs_minute_changelist", "jobs.view_minute", "n-record"),
+    MenuPage("records", _("API tokens"), "admin:jobs_apitoken_changelist", "jobs.view_apitoken", "n-token"),
+]
+DETAILS = [MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view())]
+"""Pages that no menu entry leads to."""

@@ -1,0 +1,195 @@
+"""The job list: filters in the address, newest first, with the reason why each job is where it is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from console import walk
+from console.filters import JobFilter
+from console.pages.base import Page
+from console.walk import Stretch
+from jobs.explain import Explanation, explain_many
+from jobs.models import Attempt, FenceRefusal, Job
+from jobs.status import AttemptStatus
+
+ROW = [
+    "id",
+    "kind",
+    "queue",
+    "label",
+    "status",
+    "wait_reason",
+    "hold_reason",
+    "unique_key",
+    "created_at",
+    "next_attempt_at",
+    "started_at",
+    "finished_at",
+    "worker_id",
+    "claim_generation",
+    "scheduler_epoch",
+    "lease_expires_at",
+    "attempt_count",
+    "attempts_excused",
+    "max_attempts",
+    "open_effects",
+    "unmet_edges",
+    "cancel_requested_at",
+    "cancel_requested_by",
+    "error_code",
+    "error_message",
+]
+"""What a row shows or is explained by; never the input, which may be long."""
+NO_FENCE = ("CANCELLED", "STALE_INPUT")
+"""Refusals that tell a worker what a person asked for, and fence nobody."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What happened to a job on its way."""
+
+    rescued: int = 0
+    fenced: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job as the list shows it."""
+
+    job: Job
+    why: Explanation
+    marks: Marks
+
+
+def rows(jobs: Sequence[Job], around: Any) -> list[Row]:
+    """Return jobs with their reasons and marks, in two queries and what `explain_many` takes."""
+    marks = marks_of([job.id for job in jobs])
+    reasons = explain_many(jobs, around=around)
+    return [Row(job, why, marks[job.id]) for job, why in zip(jobs, reasons, strict=True)]
+
+
+def marks_of(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Marks]:
+    """Return how often each job was taken back from a lost worker, and how often a late one was refused."""
+    lost = Attempt.objects.filter(job_id__in=ids, status=AttemptStatus.LOST)
+    refused = FenceRefusal.objects.filter(job_id__in=ids).exclude(reason__in=NO_FENCE)
+    rescued = dict(lost.order_by().values_list("job_id").annotate(n=Count("id")))
+    fenced = dict(refused.order_by().values_list("job_id").annotate(n=Count("id")))
+    return {i: Marks(rescued.get(i, 0), fenced.get(i, 0)) for i in ids}
+
+
+class JobsPage(Page):
+    """Jobs, newest first."""
+
+    template_name = "console/jobs/page.html"
+    folder = "console/jobs"
+    regions = ("counts", "table")
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Answer with the list; a search for one whole id leads straight to that job."""
+        job_id = _whole_id(request.GET.get("q", ""))
+        if job_id and Job.objects.filter(pk=job_id).exists():
+            return HttpResponseRedirect(reverse("admin:job", args=[job_id]))
+        return super().get(request, *args, **kwargs)
+
+    @cached_property
+    def filters(self) -> JobFilter:
+        """The filters that the address names."""
+        return JobFilter(self.request.GET, Job.objects.only(*ROW))
+
+    @cached_property
+    def problems(self) -> list[tuple[str, str]]:
+        """What of the address cannot be applied; then nothing is listed."""
+        return self.filters.problems()
+
+    def page(self) -> dict[str, Any]:
+        """Return the filter bar."""
+        return {
+            "title": _("Jobs"),
+            "filters": self.filters,
+            "active": [] if self.problems else self._active(),
+            "problems": self.problems,
+            "status_kept": [] if self.problems else self.request.GET.getlist("status"),
+            "search": self.request.GET.get("q", ""),
+        }
+
+    def counts(self) -> dict[str, Any]:
+        """Return how many jobs there are of each status: of all jobs, whatever else is filtered by."""
+        kept = self._kept_except("status")
+        chosen = self.request.GET.getlist("status")
+        chips = [
+            (status, number, "?" + urlencode([*kept, ("status", status)]), status in chosen)
+            for status, number in walk.counts()
+        ]
+        return {
+            "chips": chips,
+            "all_url": "?" + urlencode(kept),
+            "all_chosen": not chosen,
+            "with_numbers": not kept,
+        }
+
+    def table(self) -> dict[str, Any]:
+        """Return one page of the list."""
+        if self.problems:
+            return {"problems": self.problems, "http_status": 400}
+        stretch = self._stretch()
+        return {
+            "rows": rows(stretch.jobs, self.around),
+            "stretch": stretch,
+            "window": walk.WINDOW,
+            "older_url": self._page_url("before", stretch.older),
+            "newer_url": self._page_url("after", stretch.newer),
+            "first_url": "?" + urlencode(self._kept_except()),
+            "on_first": not (self.request.GET.get("before") or self.request.GET.get("after")),
+            "filtered": bool(self.filters.active()),
+            "link_to": self._link_to(),
+        }
+
+    def _stretch(self) -> Stretch:
+        clean = self.filters.form.cleaned_data
+        matching, scope = self.filters.qs, self.filters.scope()
+        if clean["after"]:
+            stretch = walk.newer(matching, scope, after=clean["after"])
+            if stretch is not None:
+                return stretch
+        return walk.older(matching, scope, before=clean["before"])
+
+    def _active(self) -> list[tuple[Any, str, str]]:
+        """Return (label, value, address without it) for each filter in use."""
+        shown = []
+        for name, values in self.filters.active():
+            label = self.filters.form.fields[name].label
+            if name != "status":  # the chips above show it
+                shown.append((label, ", ".join(values), "?" + urlencode(self._kept_except(name))))
+        return shown
+
+    def _kept_except(self, *names: str) -> list[tuple[str, str]]:
+        """Return the address's filters without these and without its place in the list."""
+        kept = [(n, values) for n, values in self.filters.active() if n not in names]
+        return [(n, value) for n, values in kept for value in values]
+
+    def _page_url(self, cursor: str, place: uuid.UUID | None) -> str:
+        return "?" + urlencode([*self._kept_except(), (cursor, str(place))]) if place else ""
+
+    def _link_to(self) -> dict[str, str]:
+        """Return the beginnings of addresses that filter by one more value."""
+        return {
+            name: "?" + urlencode([*self._kept_except(name), (name, "")])
+            for name in ("queue", "worker", "kind")
+        }
+
+
+def _whole_id(text: str) -> uuid.UUID | None:
+    digits = text.strip().lower().replace("-", "")
+    if len(digits) != 32 or not set(digits) <= set("0123456789abcdef"):
+        return None
+    return uuid.UUID(digits)

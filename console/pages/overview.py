@@ -1,0 +1,148 @@
+"""The overview: what needs a person now, before any chart; then the proof of the fence; then the flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console import charts, environment, figures, needs, wording
+from console.charts import Chart
+from console.figures import Bin
+from console.pages.base import Page
+from jobs.models import FenceRefusal, Job
+
+RANGES = {"1h": 1, "24h": 24}
+EVENTS = (
+    ("unknown", gettext_lazy("Outcomes unknown"), "bunk"),
+    ("refused", gettext_lazy("Writes refused by the fence"), "bbad"),
+    ("recovered", gettext_lazy("Jobs taken back"), "b0"),
+    ("failed", gettext_lazy("Attempts failed"), "b0"),
+)
+
+
+class OverviewPage(Page):
+    """Where every shift begins."""
+
+    template_name = "console/overview/page.html"
+    folder = "console/overview"
+    regions = ("needs", "proof", "flow")
+
+    def page(self) -> dict[str, Any]:
+        """Return the title."""
+        return {"title": _("Overview")}
+
+    def needs(self) -> dict[str, Any]:
+        """Return what stands still until somebody acts, and whether there is any job at all."""
+        return {
+            "needs": needs.read(self.around),
+            "shown": needs.SHOWN,
+            "first_job": not Job.objects.order_by().exists(),
+        }
+
+    def proof(self) -> dict[str, Any]:
+        """Return the fence coverage and the state of the cluster."""
+        scheduler = self.around.scheduler
+        return {
+            "coverage": figures.coverage(self.around.now),
+            "last_refusal": FenceRefusal.objects.order_by("-id").first(),
+            "scheduler": scheduler,
+            "database": environment.database(),
+            "live_workers": len(self.around.live),
+            "old_workers": sum(w.scheduler_epoch < scheduler.epoch for w in self.around.live),
+        }
+
+    def flow(self) -> dict[str, Any]:
+        """Return the charts of the range that the address names."""
+        name = self.request.GET.get("range", "1h")
+        name = name if name in RANGES else "1h"
+        bins = figures.flow(self.around.now, hours=RANGES[name])
+        return {
+            "range": name,
+            "ranges": list(RANGES),
+            "charts": [commits(bins, RANGES[name]), latency(bins), *(events(bins, *kind) for kind in EVENTS)],
+        }
+
+
+def commits(bins: list[Bin], hours: int) -> Chart:
+    """Return the chart of canonical commits per minute."""
+    values = [part.commits / hours for part in bins]
+    top = charts.nice(max(values))
+    total = sum(part.commits for part in bins)
+    now, low, high = values[-1], min(values), max(values)
+    return Chart(
+        name="commits",
+        title=_("Commits per minute"),
+        headline=_rate(now),
+        description=_(
+            "%(total)s commits in all; %(now)s per minute at the end, between %(low)s and %(high)s."
+        )
+        % {"total": f"{total:,}", "now": _rate(now), "low": _rate(low), "high": _rate(high)},
+        ticks=charts.axis(top, _rate),
+        times=charts.times([part.start for part in bins], _end(bins)),
+        areas=[("a1", charts.area(values, top))],
+        lines=[("l1", charts.line(values, top))],
+        empty=not total,
+    )
+
+
+def latency(bins: list[Bin]) -> Chart:
+    """Return the chart of the time from due to canonical commit."""
+    whole = figures.merged(part.latency for part in bins)
+    p50, p95 = figures.percentile(whole, 0.5), figures.percentile(whole, 0.95)
+    middle = [figures.percentile(part.latency, 0.5) for part in bins]
+    slow = [figures.percentile(part.latency, 0.95) for part in bins]
+    top = charts.nice(max((v for v in slow if v is not None), default=0))
+    said = {"p50": _seconds(p50), "p95": _seconds(p95)}
+    return Chart(
+        name="latency",
+        title=_("Pending to commit"),
+        headline="",
+        note=_("%(p50)s p50 solid, %(p95)s p95 dashed") % said if p50 is not None else "",
+        description=_(
+            "Half of the jobs were committed within %(p50)s of being due, 95 of 100 within %(p95)s."
+        )
+        % said
+        if p50 is not None
+        else _("No job was committed."),
+        ticks=charts.axis(top, _seconds),
+        times=charts.times([part.start for part in bins], _end(bins)),
+        lines=[("l1", charts.line(middle, top)), ("l2", charts.line(slow, top))],
+        empty=p50 is None,
+    )
+
+
+def events(bins: list[Bin], name: str, title: Any, bar_class: str) -> Chart:
+    """Return the chart of something that had better not happen: bars, and their sum."""
+    values = _thirds([getattr(part, name) for part in bins])
+    total = f"{sum(values):,}"
+    top = max(2.0, charts.nice(max(values)))
+    return Chart(
+        name=name,
+        title=str(title),
+        headline=total,
+        description=_("%(total)s in all, at most %(high)s in one bar.")
+        % {"total": total, "high": _rate(max(values))},
+        ticks=charts.axis(top, _rate),
+        times=charts.times([part.start for part in bins], _end(bins)),
+        bars=charts.bars(values, top),
+        bar_class=bar_class,
+    )
+
+
+def _thirds(values: list[int]) -> list[int]:
+    """Return twenty bars of sixty bins: thinner ones cannot be told apart."""
+    return [sum(values[n : n + 3]) for n in range(0, len(values), 3)]
+
+
+def _end(bins: list[Bin]) -> Any:
+    return bins[-1].start + (bins[-1].start - bins[-2].start)
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _seconds(value: float | None) -> str:
+    return "0" if not value else wording.span(value)

@@ -1,0 +1,49 @@
+"""Epoch and claims: the one row that fences the cluster, who last changed it, and who is still behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Max
+from django.utils.translation import gettext_lazy as _
+
+from console import bounded, history
+from console.pages.base import Page
+from jobs.models import Change, Job
+from jobs.status import JobStatus
+
+VERBS = ("raise_epoch", "open_claims", "close_claims", "pause_queue", "resume_queue")
+WINDOW = 50_000
+SHOWN = 20
+
+
+class SchedulerPage(Page):
+    """The scheduler row and what hangs on it."""
+
+    template_name = "console/scheduler/page.html"
+    folder = "console/scheduler"
+    regions = ("state",)
+
+    def page(self) -> dict[str, Any]:
+        """Return the title."""
+        return {"title": _("Epoch and claims")}
+
+    def state(self) -> dict[str, Any]:
+        """Return the row, the leases by epoch, and the last acts on the cluster."""
+        scheduler = self.around.scheduler
+        running = Job.objects.filter(status=JobStatus.RUNNING).order_by()
+        by_epoch = Counter(running.values_list("scheduler_epoch", flat=True)[: bounded.LIMIT])
+        newest = Change.objects.aggregate(newest=Max("id"))["newest"] or 0
+        acts = Change.objects.filter(id__gt=newest - WINDOW, verb__in=VERBS).order_by("-id")[:SHOWN]
+        mark = scheduler.clock_high_water
+        return {
+            "scheduler": scheduler,
+            "leases": sorted(by_epoch.items(), reverse=True),
+            "workers": Counter(w.scheduler_epoch for w in self.around.live),
+            "old_workers": [w for w in self.around.live if w.scheduler_epoch < scheduler.epoch],
+            "acts": history.acts(list(acts)),
+            "window": WINDOW,
+            "clock_back": mark is not None and mark - self.around.now > timedelta(seconds=1),
+        }

@@ -1,0 +1,199 @@
+"""How a template says a status, a time, an id, a reason. Nothing here reads the database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from console import wording
+from jobs.explain import Explanation
+
+register = template.Library()
+
+COLOURS = {
+    "running": "run",
+    "executing": "run",
+    "uncertain": "unk",
+    "unknown": "unk",
+    "succeeded": "ok",
+    "committed": "ok",
+    "failed": "bad",
+    "lost": "warn",
+    "late": "warn",
+    "silent": "warn",
+    "stopping": "warn",
+    "fenced": "bad",
+    "beating": "ok",
+}
+EFFECT_ICONS = {"committed": "committed"}
+ATTEMPT_ICONS = {"committed": "succeeded"}
+
+
+@register.simple_tag
+def icon(name: str, more: str = "") -> SafeString:
+    """Draw a symbol of the page's sprite; it is never alone, so it has no name of its own."""
+    return format_html('<svg class="i {}" aria-hidden="true"><use href="#i-{}"/></svg>', more, name)
+
+
+@register.simple_tag
+def status(word: str, family: str = "job", pill: bool = False) -> SafeString:
+    """Say a status: its family's shape, its word, its colour last. `family`: job, attempt or effect."""
+    icons = EFFECT_ICONS if family == "effect" else ATTEMPT_ICONS if family == "attempt" else {}
+    colour = COLOURS.get(word, "")
+    return format_html(
+        '<span class="st{}{}">{}{}</span>',
+        f" st-{colour}" if colour else "",
+        " pill" if pill else "",
+        icon(icons.get(word, word)),
+        wording.words().get(word, word),
+    )
+
+
+@register.simple_tag
+def worker_state(state: str) -> SafeString:
+    """Say how a worker does."""
+    words = {
+        "beating": _("beating"),
+        "late": _("late"),
+        "silent": _("silent"),
+        "stopping": _("stopping"),
+        "stopped": _("stopped"),
+        "fenced": _("fenced"),
+    }
+    icons = {
+        "late": "warn",
+        "silent": "lost",
+        "stopping": "released",
+        "stopped": "blocked",
+        "fenced": "fence",
+    }
+    colour = COLOURS.get(state, "")
+    drawn = icon(icons.get(state, state))
+    return format_html(
+        '<span class="st{}">{}{}</span>', f" st-{colour}" if colour else "", drawn, words.get(state, state)
+    )
+
+
+@register.simple_tag
+def status_icon(word: str) -> SafeString:
+    """Draw a status where its word stands beside."""
+    colour = COLOURS.get(word, "")
+    return icon(word, f"st-{colour} c" if colour else "")
+
+
+@register.simple_tag(takes_context=True)
+def age(context: dict[str, Any], moment: datetime | None, style: str = "") -> SafeString:
+    """Say how long ago an instant was; the browser counts on from there. `style` "span": in two units."""
+    if moment is None:
+        return SafeString("")
+    seconds = (context["now"] - moment).total_seconds()
+    text = wording.span(float(int(seconds))) if style == "span" else wording.age(seconds)
+    return _time(moment, text, "span" if style == "span" else "age")
+
+
+@register.simple_tag(takes_context=True)
+def ago(context: dict[str, Any], moment: datetime | None) -> SafeString:
+    """Say that an instant was so long ago."""
+    if moment is None:
+        return SafeString("")
+    return format_html(_("{} ago"), age(context, moment))
+
+
+@register.simple_tag(takes_context=True)
+def updated(context: dict[str, Any]) -> SafeString:
+    """Say when the page was last read; the browser moves it on with each refresh."""
+    iso = context["now"].astimezone(UTC).isoformat()
+    clock = format_html('<time id="live-at" datetime="{}" data-count="age">{}</time>', iso, wording.age(0))
+    return format_html(_("Updated {} ago"), clock)
+
+
+@register.simple_tag(takes_context=True)
+def until(context: dict[str, Any], moment: datetime | None) -> SafeString:
+    """Say how far an instant lies ahead, or that it has passed."""
+    if moment is None:
+        return SafeString("")
+    seconds = (moment - context["now"]).total_seconds()
+    if seconds <= 0:
+        return format_html(_("{} ago"), age(context, moment))
+    return format_html(_("in {}"), _time(moment, wording.span(float(int(seconds))), "until"))
+
+
+@register.simple_tag(takes_context=True)
+def at(context: dict[str, Any], moment: datetime | None) -> SafeString:
+    """Say an instant as a time of day, in UTC; the whole of it on hover."""
+    if moment is None:
+        return SafeString("")
+    return _time(moment, wording.clock(moment, context["now"]), "")
+
+
+def _time(moment: datetime, text: str, counting: str) -> SafeString:
+    iso = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    stamp = wording.stamp(moment)
+    if not counting:
+        return format_html('<time datetime="{}" title="{}">{}</time>', iso, stamp, text)
+    return format_html('<time datetime="{}" title="{}" data-count="{}">{}</time>', iso, stamp, counting, text)
+
+
+@register.simple_tag(takes_context=True)
+def why(context: dict[str, Any], explanation: Explanation) -> str:
+    """Say in one sentence why a job is where it is."""
+    return wording.why(explanation, context["now"])
+
+
+@register.simple_tag
+def live(region: str, seconds: int = 3, address: str = "") -> SafeString:
+    """Make the element one that refreshes itself: put it into a div's tag."""
+    return format_html(
+        'id="{}" class="live stack" data-live hx-get="{}" hx-trigger="every {}s" hx-target="this"'
+        ' hx-swap="innerHTML" hx-disinherit="*"',
+        region,
+        address,
+        seconds,
+    )
+
+
+@register.filter
+def short_id(value: object) -> str:
+    """Shorten an id."""
+    return wording.short_id(value)
+
+
+@register.filter
+def short_worker(value: str | None) -> str:
+    """Shorten a worker's id."""
+    return wording.short_worker(value or "")
+
+
+@register.filter
+def span(value: Any) -> str:
+    """Say a length of time, or the time between (start, end)."""
+    return wording.span(value)
+
+
+@register.filter
+def minus(end: datetime | None, start: datetime | None) -> Any:
+    """Return the time between two instants."""
+    return end - start if end is not None and start is not None else None
+
+
+@register.filter
+def thousands(value: int | None) -> str:
+    """Write a number with its thousands apart."""
+    return "" if value is None else f"{value:,}"
+
+
+@register.filter
+def status_word(value: str) -> str:
+    """Say a status in the reader's language."""
+    return wording.words().get(value, value)
+
+
+@register.filter
+def is_link(value: str) -> bool:
+    """Tell an address of the web from a sentence; any other scheme stays text."""
+    return value.startswith(("https://", "http://"))

@@ -1,0 +1,110 @@
+"""How the console says times, spans and names: age first, the instant below, always UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.utils.translation import gettext as _
+
+from jobs.explain import Explanation, sentence
+from jobs.status import AttemptStatus, EffectStatus, JobStatus
+
+DAY = 86_400
+
+
+def age(seconds: float) -> str:
+    """Return a length of time in one unit: what a list has room for. static/console/live.js agrees."""
+    seconds = max(0, int(seconds))
+    if seconds < 60:
+        return _("%(n)s s") % {"n": seconds}
+    if seconds < 3600:
+        return _("%(n)s min") % {"n": seconds // 60}
+    if seconds < 2 * DAY:
+        return _("%(n)s h") % {"n": seconds // 3600}
+    return _("%(n)s d") % {"n": seconds // DAY}
+
+
+def span(length: timedelta | float) -> str:
+    """Return a length of time in up to two units: 4 ms, 9.1 s, 1 min 31 s, 2 h 11 min, 3 d 4 h."""
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    seconds = max(0.0, seconds)
+    if seconds < 1:
+        return _("%(n)s ms") % {"n": round(seconds * 1000)}
+    if seconds < 60:
+        return _("%(n)s s") % {"n": f"{seconds:.1f}".removesuffix(".0")}
+    whole = int(seconds)
+    if whole < 3600:
+        return _two(_("%(n)s min"), whole // 60, _("%(n)s s"), whole % 60)
+    if whole < DAY:
+        return _two(_("%(n)s h"), whole // 3600, _("%(n)s min"), whole % 3600 // 60)
+    return _two(_("%(n)s d"), whole // DAY, _("%(n)s h"), whole % DAY // 3600)
+
+
+def _two(first: str, whole: int, second: str, rest: int) -> str:
+    text = first % {"n": whole}
+    return f"{text} {second % {'n': rest}}" if rest else text
+
+
+def stamp(moment: datetime, *, seconds: bool = True) -> str:
+    """Return the instant in full: 2026-11-24 14:26:08 UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
+
+
+def clock(moment: datetime, now: datetime) -> str:
+    """Return the time of day, with the day where it is another one than now's."""
+    moment = moment.astimezone(UTC)
+    if moment.date() == now.astimezone(UTC).date():
+        return moment.strftime("%H:%M:%S")
+    return moment.strftime("%m-%d %H:%M" if moment.year == now.year else "%Y-%m-%d")
+
+
+def short_id(value: object) -> str:
+    """Return an id as people know it: its start says when it was made, its end tells it from its like."""
+    text = str(value)
+    return text if len(text) <= 14 else f"{text[:6]}…{text[-4:]}"
+
+
+def short_worker(worker_id: str) -> str:
+    """Return `host:pid` of a worker's `host:pid:uuid`."""
+    parts = worker_id.split(":")
+    return ":".join(parts[:2]) if len(parts) >= 3 else worker_id[:40]
+
+
+def words() -> dict[str, str]:
+    """Return every status in the reader's language."""
+    return {
+        JobStatus.PENDING: _("pending"),
+        JobStatus.BLOCKED: _("blocked"),
+        JobStatus.RUNNING: _("running"),
+        JobStatus.WAITING: _("waiting"),
+        JobStatus.UNCERTAIN: _("uncertain"),
+        JobStatus.SUCCEEDED: _("succeeded"),
+        JobStatus.FAILED: _("failed"),
+        JobStatus.CANCELLED: _("cancelled"),
+        JobStatus.SKIPPED: _("skipped"),
+        AttemptStatus.COMMITTED: _("committed"),
+        AttemptStatus.LOST: _("lost"),
+        AttemptStatus.RELEASED: _("released"),
+        EffectStatus.PREPARED: _("prepared"),
+        EffectStatus.EXECUTING: _("executing"),
+        EffectStatus.UNKNOWN: _("unknown"),
+        EffectStatus.ABSENT: _("absent"),
+        EffectStatus.ABANDONED: _("abandoned"),
+    }
+
+
+def why(explanation: Explanation, now: datetime) -> str:
+    """Return the sentence with its instants and workers as short as a row of a list has room for."""
+    shown = {}
+    for name, value in explanation.params.items():
+        if isinstance(value, datetime):
+            shown[name] = clock(value, now)
+        elif name == "worker":
+            shown[name] = short_worker(value)
+        elif name in ("error_message", "reason"):
+            first = str(value).strip().splitlines()[0] if str(value).strip() else ""
+            shown[name] = first if len(first) <= 120 else first[:119] + "…"
+        else:
+            shown[name] = value
+    # A sentence that ends in a reason which nobody gave.
+    return sentence(explanation.code, shown).rstrip(" :")

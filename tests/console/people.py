@@ -1,0 +1,14 @@
+"""The roles, and what many tests here start from."""
+
+from __future__ import annotations
+
+import uuid
+
+from tests import build
+
+ROLES = ("viewer", "operator", "adjudicator", "approver", "admin")
+
+
+def jobs(count: int, **options: object) -> list[uuid.UUID]:
+    """Enqueue so many jobs, one a second; returns their ids, oldest first."""
+    return [build.enqueue(now=build.at(n), **options) for n in range(count)]

@@ -1,0 +1,155 @@
+"""Who sees what: every address × every role. An address without a row here fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from console.groups import GROUPS
+from jobs.models import ApiToken, Attempt, Change, EffectSlot, FenceRefusal, Minute, Queue, Scheduler, Worker
+from tests import build
+from tests.console import urltable
+from tests.console.people import ROLES
+
+EVERYBODY = "everybody"
+STAFF = "staff"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an address asks for, its arguments, and what it answers to whom it lets in."""
+
+    permission: str
+    arguments: Callable[[Any], list[Any]] = lambda job: []
+    answer: int = 200
+
+
+def window(model: Any) -> dict[str, Row]:
+    """Return the rows of a read-only window."""
+    name = f"jobs_{model._meta.model_name}"
+    permission = f"view_{model._meta.model_name}"
+    return {
+        f"admin:{name}_changelist": Row(permission),
+        f"admin:{name}_change": Row(permission, lambda job: [model.objects.order_by("pk").first().pk]),
+    }
+
+
+MATRIX: dict[str, Row] = {
+    "admin:index": Row("view_job"),
+    "admin:jobs": Row("view_job"),
+    "admin:job": Row("view_job", lambda job: [job.id]),
+    "admin:queues": Row("view_queue"),
+    "admin:workers": Row("view_worker"),
+    "admin:refusals": Row("view_fencerefusal"),
+    "admin:scheduler": Row("view_scheduler"),
+    "admin:conversions": Row("view_job"),
+    "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
+    "admin:login": Row(EVERYBODY),
+    "admin:logout": Row(STAFF, answer=405),
+    "admin:password_change": Row(STAFF),
+    "admin:password_change_done": Row(STAFF),
+    "admin:": Row(STAFF, answer=404),
+    **window(Attempt),
+    **window(EffectSlot),
+    **window(Change),
+    **window(Minute),
+    **window(FenceRefusal),
+    **window(Worker),
+    **window(Queue),
+    **window(Scheduler),
+    **window(ApiToken),
+}
+
+
+@pytest.fixture
+def one_of_each(job, django_user_model):
+    """A row in every table."""
+    from jobs.ledger import worker as worker_rows
+    from jobs.ledger.session import transact
+    from jobs.models import Job
+    from jobs.vocabulary import JOB
+
+    def write(session):
+        worker_rows.register(
+            session,
+            id="host:1:a",
+            host="host",
+            pid=1,
+            boot_id="",
+            version="1",
+            queues=["default"],
+            kinds=[build.KIND],
+            concurrency=1,
+            epoch=1,
+        )
+        row = {
+            "minute": build.T0,
+            "queue": "",
+            "kind": "",
+            "measure": "m",
+            "bucket": 0,
+            "count": 1,
+            "total": 0.0,
+        }
+        worker_rows.add_minutes(session, [row])
+
+    transact(write, using="default", vocabulary=JOB, now=build.T0, durable=False, fenced=False)
+    Job.objects.pause_queue("mail", actor="someone", reason="why", now=build.T0)
+    ApiToken.objects.issue("t", user=django_user_model.objects.create_user("o"), scopes=[], queues=[])
+    return job
+
+
+def test_every_address_has_a_row():
+    found = urltable.names()
+    assert sorted(found) == sorted(MATRIX)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_page_is_for_whom_its_permission_says(name, browse, one_of_each):
+    row = MATRIX[name]
+    url = "/no/such/page/" if name == "admin:" else reverse(name, args=row.arguments(one_of_each))
+    for role in (*ROLES, "nobody", "outsider", "anonymous"):
+        answer = browse(role).get(url).status_code
+        if row.permission == EVERYBODY:
+            # Somebody who may use the console is past the log-in already.
+            expected = 302 if role in (*ROLES, "nobody") else 200
+        elif role in ("outsider", "anonymous"):
+            expected = 302
+        elif row.permission == STAFF or row.permission in GROUPS.get(role, ()):
+            expected = row.answer
+        else:
+            expected = 403
+        assert answer == expected, (name, role)
+
+
+def test_nothing_can_be_written_through_a_window(browse, one_of_each):
+    for name, row in MATRIX.items():
+        if name.startswith("admin:jobs_"):
+            url = reverse(name, args=row.arguments(one_of_each))
+            answer = browse("admin").post(url, {"status": "x", "name": "x", "action": "delete_selected"})
+            assert answer.status_code in (200, 302, 403), name
+    assert one_of_each.__class__.objects.get(pk=one_of_each.pk).state_version == one_of_each.state_version
+    assert Queue.objects.get(pk="mail").paused_by == "someone"
+
+
+@pytest.mark.parametrize("name", ["admin:index", "admin:jobs", "admin:job", "admin:queues", "admin:workers"])
+def test_page_of_ours_is_for_reading_only(name, browse, job):
+    url = reverse(name, args=MATRIX[name].arguments(job))
+    for method in ("post", "put", "patch", "delete"):
+        assert getattr(browse("admin"), method)(url).status_code == 405
+
+
+def test_tokens_digest_is_on_no_page(browse, one_of_each):
+    token = ApiToken.objects.get()
+    client = browse("admin")
+    pages = [
+        client.get(reverse("admin:jobs_apitoken_changelist")).content.decode(),
+        client.get(reverse("admin:jobs_apitoken_change", args=[token.pk])).content.decode(),
+    ]
+    assert token.prefix in pages[0]
+    assert not any(token.digest in page for page in pages)
