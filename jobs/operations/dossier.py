@@ -104,10 +104,7 @@ def dossier(job: Job) -> dict[str, Any]:
             _fields(row, EFFECT) | {"reference": veil.text(row.reference)}
             for row in _newest(EffectSlot.objects.filter(job=job), "-changed_at")
         ],
-        "refusals": [
-            _fields(row, REFUSAL) | {"text": sentence(row.reason, {})}
-            for row in _newest(FenceRefusal.objects.filter(job_id=job.id), "-id")
-        ],
+        "refusals": [_refusal(row) for row in _newest(FenceRefusal.objects.filter(job_id=job.id), "-id")],
         "changes": _changes(job),
     }
 
@@ -138,6 +135,12 @@ class _Veil:
 def _attempt(attempt: Attempt, veil: _Veil) -> dict[str, Any]:
     texts = ("error_message", "traceback", "progress_note", "log")
     return _fields(attempt, ATTEMPT) | {name: veil.text(getattr(attempt, name)) for name in texts}
+
+
+def _refusal(refusal: FenceRefusal) -> dict[str, Any]:
+    # The digest of a short secret is as good as the secret.
+    presented = {name: value for name, value in refusal.presented.items() if name != "input_digest"}
+    return _fields(refusal, REFUSAL) | {"presented": presented, "text": sentence(refusal.reason, {})}
 
 
 def _result(job: Job, veil: _Veil) -> Any:

@@ -121,9 +121,11 @@ def test_a_label_cannot_steer_the_terminal():
 
 
 def test_show_has_the_row_its_attempts_effects_refusals_and_what_people_did():
-    lease = build.running()
+    lease, other = build.running(), build.running()
     build.effect(lease, status="prepared", grants=0)
-    build.hold(lease)
+    for held in (lease, other):
+        build.hold(held)
+    assert Job.objects.commit(other, 1, now=build.at(1)).reason == "HELD"
     assert Job.objects.commit(lease, 1, now=build.at(1)).reason == "HELD"
     shown = jobs("show", uuid.UUID(lease.job_id), "--json").document
     assert (shown["status"], shown["hold_reason"], shown["claim_generation"]) == ("running", "operator", 1)
@@ -135,6 +137,7 @@ def test_show_has_the_row_its_attempts_effects_refusals_and_what_people_did():
         ("commit", "HELD", "The job is on hold.")
     ]
     assert [(c["verb"], c["actor"], c["reason"]) for c in shown["changes"]] == [("hold", "someone", "wait")]
+    assert lease.input_digest not in jobs("show", uuid.UUID(lease.job_id), "--json").out
     text = jobs("show", uuid.UUID(lease.job_id)).out
     for part in (
         "Attempts",

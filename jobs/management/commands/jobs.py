@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
 from django.utils.translation import gettext as _
 
 from jobs.models import Job
@@ -72,7 +72,7 @@ class Command(BaseCommand):
             self._end(NOT_FOUND, "NOT_FOUND", str(Refused("NOT_FOUND", job_id=str(error.args[0]))))
         except Refused as refused:
             self._end(_CODES.get(refused.code, REFUSED), refused.code, str(refused), refused.params)
-        except OperationalError as error:
+        except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
             reason = str(error).strip().splitlines()[0]
             self._end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
 
