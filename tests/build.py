@@ -7,7 +7,7 @@ breaks on purpose.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,9 +16,12 @@ from django.db import connection, transaction
 
 from jobs.handlers import Options
 from jobs.hooks import effect_id
+from jobs.ledger import worker as worker_rows
+from jobs.ledger.session import Session, transact
 from jobs.models import Attempt, EffectSlot, Job, Scheduler
 from jobs.outcomes import Lease
 from jobs.status import JobStatus, WaitReason
+from jobs.vocabulary import JOB
 
 T0 = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 """When built rows begin to live; every other instant is told in seconds after it."""
@@ -202,6 +205,43 @@ def raise_epoch(*, now: datetime = T0) -> int:
     """Raise the epoch by one."""
     raised: int = Job.objects.raise_epoch(expected=epoch(), actor="someone", reason="drill", now=now)
     return raised
+
+
+def fenced_worker(worker_id: str) -> None:
+    """Register a worker as fenced."""
+    register(worker_id)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_worker SET fenced_at = started_at WHERE id = %s", [worker_id])
+
+
+def register(worker_id: str) -> None:
+    """Write a live worker's row."""
+    facts: dict[str, Any] = {"host": "host", "pid": 1, "boot_id": "", "version": "", "concurrency": 1}
+    with_names = {"queues": [QUEUE], "kinds": [KIND]} | facts
+    ledger(lambda session: worker_rows.register(session, id=worker_id, epoch=epoch(), **with_names))
+
+
+def ledger(work: Callable[[Session], Any], *, now: datetime = T0) -> Any:
+    """Run one ledger function in a transaction of its own."""
+    return transact(work, using="default", vocabulary=JOB, now=now, durable=False)
+
+
+@contextmanager
+def unconstrained(*names: str) -> Iterator[None]:
+    """Let rows through that the CHECK constraints `names` of the job table refuse; inside `undone` only.
+
+    A predicate that a constraint stands behind can be shown to hold by itself only when that is away.
+    """
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("PRAGMA ignore_check_constraints = ON")
+        for name in names if connection.vendor != "sqlite" else ():
+            cursor.execute(f"ALTER TABLE jobs_job DROP CONSTRAINT {name}")
+        try:
+            yield
+        finally:
+            if connection.vendor == "sqlite":
+                cursor.execute("PRAGMA ignore_check_constraints = OFF")
 
 
 @contextmanager

@@ -112,12 +112,17 @@ def _recovery(w: World) -> Wish:
     return replace(RECOVERY, excused=lease_lives(w))
 
 
+def _is_late(w: World) -> bool:
+    deadline = w.found["deadline_at"]
+    return w.found["status"] in IDLE and deadline is not None and deadline <= w.now
+
+
 def recover(w: World) -> Expected:
     if w.row is None:
         return Expected([])
     if is_expired(w) and w.found["hold_reason"] != "quarantine":
         expected = ending(w, _recovery(w))
-    elif w.found["status"] in IDLE and w.found["deadline_at"] and w.found["deadline_at"] <= w.now:
+    elif w.found["hold_reason"] != "quarantine" and _is_late(w):
         expected = ending(w, Wish("deadline", "failed", code="JOB_DEADLINE_EXCEEDED"))
     else:
         return Expected([])

@@ -217,6 +217,15 @@ def quarantined_and_expired(status: JobStatus) -> Cell:
 
 
 @relation
+def quarantined_as_the_deadline_comes(status: JobStatus) -> Cell:
+    if status not in IDLE:
+        return None
+    lease = build.job(status, deadline=50)
+    build.edit(lease, hold_reason="quarantine", ready_at=None)
+    return lease, at(50)
+
+
+@relation
 def open_effect(status: JobStatus) -> Cell:
     """One that an inquiry can settle."""
     return _with_effect(status, NOW)
