@@ -6,7 +6,7 @@ is as after the step before; a lease end is null unless the job is running.
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_noop as mark
+from django.utils.translation import gettext_noop as _
 
 from jobs.drills import why
 from jobs.drills.step import Action as Do
@@ -17,7 +17,7 @@ LEASE_SECONDS = 30
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "complete-then-duplicate",
-        mark("A job is done, and then delivered once more"),
+        _("A job is done, and then delivered once more"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
             Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),
@@ -27,7 +27,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "worker-exits-lease-expires",
-        mark("A worker exits, and its lease runs out"),
+        _("A worker exits, and its lease runs out"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
             Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),
@@ -40,7 +40,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "stale-worker-returns",
-        mark("A superseded worker comes back with a result"),
+        _("A superseded worker comes back with a result"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
             Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),
@@ -54,7 +54,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "response-lost-recorded-uncertain",
-        mark("An outside answer is lost, and the worker says so in time"),
+        _("An outside answer is lost, and the worker says so in time"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
             Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),
@@ -67,7 +67,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "crash-before-uncertain-recorded",
-        mark("An outside answer is lost, and the worker dies before it can say so"),
+        _("An outside answer is lost, and the worker dies before it can say so"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
             Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),
@@ -79,13 +79,11 @@ SCENARIOS: tuple[Scenario, ...] = (
             # The trace writes no lease end here: that it is null follows from the status.
             Step(35, Do.FINISH_DONE, "B", True, "done", 2, why.DONE_TWICE, outside_actions=2),
         ),
-        note=mark(
-            "Leases alone, without an effect slot, allow the second outside action; the drill shows it."
-        ),
+        note=_("Leases alone, without an effect slot, allow the second outside action; the drill shows it."),
     ),
     Scenario(
         "exercise-001-run",
-        mark("The exercise: exit at once, wait, take over, refuse the late result"),
+        _("The exercise: exit at once, wait, take over, refuse the late result"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED, lease_until=None),
             Step(0, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED_AT_ONCE, lease_until=30),
@@ -99,7 +97,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "exercise-001-uncertain",
-        mark("The exercise: an unknown outcome waits for somebody to look"),
+        _("The exercise: an unknown outcome waits for somebody to look"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED, lease_until=None),
             Step(0, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED_AT_ONCE, lease_until=30),
@@ -113,7 +111,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "edges",
-        mark("The exact end of a lease"),
+        _("The exact end of a lease"),
         (
             Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
             Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Literal
 
-from django.utils.translation import gettext_noop as mark
+from django.utils.translation import gettext_noop as _
 
 
 class Action(StrEnum):
     """What a step does; the value is how it is written in a trace."""
 
-    ENQUEUE = mark("enqueue")
-    CLAIM = mark("claim {actor}")
-    RENEW = mark("renew {actor}")
-    FINISH_DONE = mark("finish {actor} done")
-    FINISH_UNCERTAIN = mark("finish {actor} uncertain")
-    EXIT = mark("{actor} exits; reopen the database")
-    ACT_UNANSWERED = mark("{actor} acts outside; response lost")
-    ACT_AGAIN = mark("{actor} acts outside again")
-    READ_OUTSIDE = mark("read the outside ledger")
+    ENQUEUE = _("enqueue")
+    CLAIM = _("claim {actor}")
+    RENEW = _("renew {actor}")
+    FINISH_DONE = _("finish {actor} done")
+    FINISH_UNCERTAIN = _("finish {actor} uncertain")
+    EXIT = _("{actor} exits; reopen the database")
+    ACT_UNANSWERED = _("{actor} acts outside; response lost")
+    ACT_AGAIN = _("{actor} acts outside again")
+    READ_OUTSIDE = _("read the outside ledger")
 
 
 class Kept(Enum):
