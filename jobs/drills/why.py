@@ -1,4 +1,4 @@
-"""One sentence for each step: why the runtime answered as it did. Marked here, translated where it is shown."""
+"""One sentence for each step: why the answer was as it was. Marked here, translated where it is shown."""
 
 from django.utils.translation import gettext_noop as _
 
