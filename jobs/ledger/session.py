@@ -172,10 +172,10 @@ def transact(
     """Run `work` in one ledger transaction and return what it returns.
 
     `durable` refuses to run inside a caller's transaction: a worker's verb must be final when it
-    returns. A person's verb joins the caller's, so that its audit row stands and falls with it.
-    `exclusive` is the raise: it waits for every fenced transaction under way. A serialisation failure
-    or deadlock is answered by running the whole transaction again, bounded and counted; inside a
-    caller's transaction it cannot be, and is raised.
+    returns. A person's verb joins the caller's, so that its audit row stands and falls with it; that one
+    must be at READ COMMITTED. `exclusive` is the raise: it waits for every fenced transaction under way.
+    A serialisation failure or deadlock is answered by running the whole transaction again, bounded and
+    counted; inside a caller's transaction it cannot be, and is raised.
     """
     connection = connections[using]
     outermost = not connection.in_atomic_block
@@ -184,6 +184,8 @@ def transact(
             with transaction.atomic(using=using, durable=durable):
                 if connection.vendor == "postgresql" and (fenced or exclusive):
                     with connection.cursor() as cursor:
+                        if not outermost:
+                            _need_read_committed(cursor)
                         cursor.execute(_opening(exclusive=exclusive, outermost=outermost))
                 return work(Session(using, vocabulary, now))
         except OperationalError as error:
@@ -201,6 +203,19 @@ def _opening(*, exclusive: bool, outermost: bool) -> str:
     if exclusive:
         return OPEN_EXCLUSIVE
     return READ_COMMITTED + OPEN_FENCED if outermost else HOLD_SCHEDULER
+
+
+def _need_read_committed(cursor: Any) -> None:
+    """Refuse a caller's transaction that keeps one snapshot: it would not see what our locks waited for.
+
+    A cancel there left alive a child that was born while it waited for the parent's row.
+    """
+    cursor.execute("SHOW transaction_isolation")
+    level = cursor.fetchone()[0]
+    if level != "read committed":
+        raise transaction.TransactionManagementError(
+            f"This verb needs a transaction at READ COMMITTED; the caller's is at {level.upper()}."
+        )
 
 
 def _may_run_again(error: OperationalError) -> bool:
