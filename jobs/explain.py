@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connections
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop as mark
+from django.utils.translation import gettext_noop
 
 from jobs.status import JobStatus
 
@@ -31,74 +31,84 @@ ROWS = 1000
 
 CATALOGUE = {
     # refusals of a person's verb
-    "NOT_FOUND": mark("There is no job %(job_id)s."),
-    "ALREADY_ENDED": mark("The job has already ended: it is %(status)s."),
-    "SUCCEEDED": mark("The job has succeeded; its result stands."),
-    "NOT_ENDED": mark("The job has not ended: it is %(status)s."),
-    "UNCERTAIN": mark("The job is uncertain: its open effect must be settled first."),
-    "VERSION": mark("The job has changed since you looked: you saw version %(seen)s, it is at %(found)s."),
-    "KEY_CONFLICT": mark("The unique key %(key)s belongs to job %(job_id)s, which has another input."),
-    "KEY_TAKEN": mark("The unique key %(key)s is held by job %(job_id)s."),
-    "KEY_CONTENDED": mark("The unique key %(key)s changes hands all the time; try again."),
-    "PARENT_CANCELLED": mark("The parent %(parent_id)s is cancelled."),
-    "DEADLINE_PASSED": mark("The job's deadline has passed; give a new one."),
-    "EFFECT_ABANDONED": mark("An effect that may have been sent was abandoned; the job cannot run again."),
-    "EFFECT_OPEN": mark("An effect's outcome is open; the input cannot change before it is settled."),
-    "EFFECTS_COMMITTED": mark("Effects have taken place: say whether to repeat or to keep them."),
-    "CONTRADICTION": mark("Evidence contradicts what was recorded; the case must be closed first."),
-    "EPOCH_MOVED": mark("The epoch is %(found)s, not %(expected)s: somebody raised it first."),
-    "USER_UNKNOWN": mark("There is no user %(user)s."),
-    "USER_INACTIVE": mark("The account of %(user)s is closed."),
-    "NOT_PERMITTED": mark("%(user)s may not do this; it takes the permission %(permission)s."),
-    "REASON_MISSING": mark("Say why, in your own words."),
-    "REASON_TOO_LONG": mark("A reason has at most %(limit)s characters."),
+    "NOT_FOUND": gettext_noop("There is no job %(job_id)s."),
+    "ALREADY_ENDED": gettext_noop("The job has already ended: it is %(status)s."),
+    "SUCCEEDED": gettext_noop("The job has succeeded; its result stands."),
+    "NOT_ENDED": gettext_noop("The job has not ended: it is %(status)s."),
+    "UNCERTAIN": gettext_noop("The job is uncertain: its open effect must be settled first."),
+    "VERSION": gettext_noop(
+        "The job has changed since you looked: you saw version %(seen)s, it is at %(found)s."
+    ),
+    "KEY_CONFLICT": gettext_noop(
+        "The unique key %(key)s belongs to job %(job_id)s, which has another input."
+    ),
+    "KEY_TAKEN": gettext_noop("The unique key %(key)s is held by job %(job_id)s."),
+    "KEY_CONTENDED": gettext_noop("The unique key %(key)s changes hands all the time; try again."),
+    "PARENT_CANCELLED": gettext_noop("The parent %(parent_id)s is cancelled."),
+    "DEADLINE_PASSED": gettext_noop("The job's deadline has passed; give a new one."),
+    "EFFECT_ABANDONED": gettext_noop(
+        "An effect that may have been sent was abandoned; the job cannot run again."
+    ),
+    "EFFECT_OPEN": gettext_noop("An effect's outcome is open; the input cannot change before it is settled."),
+    "EFFECTS_COMMITTED": gettext_noop("Effects have taken place: say whether to repeat or to keep them."),
+    "CONTRADICTION": gettext_noop("Evidence contradicts what was recorded; the case must be closed first."),
+    "EPOCH_MOVED": gettext_noop("The epoch is %(found)s, not %(expected)s: somebody raised it first."),
+    "USER_UNKNOWN": gettext_noop("There is no user %(user)s."),
+    "USER_INACTIVE": gettext_noop("The account of %(user)s is closed."),
+    "NOT_PERMITTED": gettext_noop("%(user)s may not do this; it takes the permission %(permission)s."),
+    "REASON_MISSING": gettext_noop("Say why, in your own words."),
+    "REASON_TOO_LONG": gettext_noop("A reason has at most %(limit)s characters."),
     # why a fenced write was refused
-    "RESULT_CONFLICT": mark("This attempt has committed another result."),
-    "EPOCH": mark("The epoch was raised; this claim is over."),
-    "TIMELINE": mark("The database is another one than this claim was made in."),
-    "GENERATION": mark("A newer claim has taken the job over."),
-    "ATTEMPT": mark("Another attempt holds the job."),
-    "OWNER": mark("Another worker holds the job."),
-    "STATUS": mark("The job is not running any more."),
-    "CANCELLED": mark("A cancel was requested."),
-    "STALE_INPUT": mark("The input was revised."),
-    "LEASE_EXPIRED": mark("The lease has run out."),
-    "DEADLINE": mark("The deadline has passed."),
-    "HELD": mark("The job is on hold."),
-    "EFFECT_UNRESOLVED": mark("An effect's outcome is open."),
-    "NOT_STAGED": mark("No result with this digest was staged."),
+    "RESULT_CONFLICT": gettext_noop("This attempt has committed another result."),
+    "EPOCH": gettext_noop("The epoch was raised; this claim is over."),
+    "TIMELINE": gettext_noop("The database is another one than this claim was made in."),
+    "GENERATION": gettext_noop("A newer claim has taken the job over."),
+    "ATTEMPT": gettext_noop("Another attempt holds the job."),
+    "OWNER": gettext_noop("Another worker holds the job."),
+    "STATUS": gettext_noop("The job is not running any more."),
+    "CANCELLED": gettext_noop("A cancel was requested."),
+    "STALE_INPUT": gettext_noop("The input was revised."),
+    "LEASE_EXPIRED": gettext_noop("The lease has run out."),
+    "DEADLINE": gettext_noop("The deadline has passed."),
+    "HELD": gettext_noop("The job is on hold."),
+    "EFFECT_UNRESOLVED": gettext_noop("An effect's outcome is open."),
+    "NOT_STAGED": gettext_noop("No result with this digest was staged."),
     # why a job is where it is
-    "WHY_SUCCEEDED": mark("Committed by generation %(generation)s."),
-    "WHY_FAILED": mark("Failed with %(error_code)s: %(error_message)s"),
-    "WHY_FAILED_SPENT": mark(
+    "WHY_SUCCEEDED": gettext_noop("Committed by generation %(generation)s."),
+    "WHY_FAILED": gettext_noop("Failed with %(error_code)s: %(error_message)s"),
+    "WHY_FAILED_SPENT": gettext_noop(
         "Failed with %(error_code)s, all %(max_attempts)s attempts used: %(error_message)s"
     ),
-    "WHY_CANCELLED": mark("Cancelled by %(by)s."),
-    "WHY_SKIPPED": mark("Skipped with %(error_code)s."),
-    "WHY_RUNNING": mark("Running on %(worker)s, lease until %(until)s."),
-    "WHY_CANCEL_REQUESTED": mark("Cancel requested by %(by)s, still running on %(worker)s."),
-    "WHY_EXPIRED": mark("The lease of %(worker)s has run out; it is taken back at the next recovery pass."),
-    "WHY_OLD_EPOCH": mark(
+    "WHY_CANCELLED": gettext_noop("Cancelled by %(by)s."),
+    "WHY_SKIPPED": gettext_noop("Skipped with %(error_code)s."),
+    "WHY_RUNNING": gettext_noop("Running on %(worker)s, lease until %(until)s."),
+    "WHY_CANCEL_REQUESTED": gettext_noop("Cancel requested by %(by)s, still running on %(worker)s."),
+    "WHY_EXPIRED": gettext_noop(
+        "The lease of %(worker)s has run out; it is taken back at the next recovery pass."
+    ),
+    "WHY_OLD_EPOCH": gettext_noop(
         "Claimed under epoch %(claimed)s, which was raised to %(epoch)s; it is taken back next."
     ),
-    "WHY_UNCERTAIN": mark("The outcome of %(open)s outside effect(s) is unknown; a person must rule."),
-    "WHY_UNCERTAIN_CANCEL": mark(
+    "WHY_UNCERTAIN": gettext_noop(
+        "The outcome of %(open)s outside effect(s) is unknown; a person must rule."
+    ),
+    "WHY_UNCERTAIN_CANCEL": gettext_noop(
         "Cancel requested, but the outcome of %(open)s outside effect(s) is unknown; a person must rule."
     ),
-    "WHY_HELD": mark("On hold (%(hold)s) until a person lifts it."),
-    "WHY_BLOCKED": mark("Waits for %(edges)s predecessor(s)."),
-    "WHY_CLAIMS_CLOSED": mark("Claims are closed by %(by)s: %(reason)s"),
-    "WHY_QUEUE_PAUSED": mark("Due since %(since)s, queue %(queue)s paused by %(by)s: %(reason)s"),
-    "WHY_QUEUE_PAUSED_UNTIL": mark(
+    "WHY_HELD": gettext_noop("On hold (%(hold)s) until a person lifts it."),
+    "WHY_BLOCKED": gettext_noop("Waits for %(edges)s predecessor(s)."),
+    "WHY_CLAIMS_CLOSED": gettext_noop("Claims are closed by %(by)s: %(reason)s"),
+    "WHY_QUEUE_PAUSED": gettext_noop("Due since %(since)s, queue %(queue)s paused by %(by)s: %(reason)s"),
+    "WHY_QUEUE_PAUSED_UNTIL": gettext_noop(
         "Due since %(since)s, queue %(queue)s paused until %(until)s by %(by)s: %(reason)s"
     ),
-    "WHY_SCHEDULED": mark("Scheduled for %(at)s."),
-    "WHY_RETRY": mark("Attempt %(next)s is due at %(at)s after %(error_code)s."),
-    "WHY_WAITING": mark("Waits for %(what)s until %(at)s."),
-    "WHY_WAITING_APPROVAL": mark("Waits for a person's approval; it has no due time."),
-    "WHY_UNKNOWN_KIND": mark("No live worker knows the kind %(kind)s."),
-    "WHY_NO_WORKER": mark("No live worker serves the queue %(queue)s."),
-    "WHY_READY": mark("Ready since %(since)s, waits for a free worker."),
+    "WHY_SCHEDULED": gettext_noop("Scheduled for %(at)s."),
+    "WHY_RETRY": gettext_noop("Attempt %(next)s is due at %(at)s after %(error_code)s."),
+    "WHY_WAITING": gettext_noop("Waits for %(what)s until %(at)s."),
+    "WHY_WAITING_APPROVAL": gettext_noop("Waits for a person's approval; it has no due time."),
+    "WHY_UNKNOWN_KIND": gettext_noop("No live worker knows the kind %(kind)s."),
+    "WHY_NO_WORKER": gettext_noop("No live worker serves the queue %(queue)s."),
+    "WHY_READY": gettext_noop("Ready since %(since)s, waits for a free worker."),
 }
 
 
