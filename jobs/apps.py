@@ -14,8 +14,10 @@ class JobsConfig(AppConfig):
     verbose_name = "Jobs"
 
     def ready(self) -> None:
+        from jobs import checks  # noqa: F401  (its checks register themselves)
+
         post_migrate.connect(_lay, sender=self)
-        # Kinds of work are found by name, as admin classes are: every installed app may have a `kinds` module.
+        # Kinds of work are found by name, as admin classes are: any installed app may have a `kinds` module.
         autodiscover_modules("kinds")
 
 

@@ -15,6 +15,8 @@ from typing import NamedTuple
 BUCKETS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 3_600_000)
 """Upper bounds in milliseconds; the last bucket of a row is 'more'."""
 MORE = 2**62
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""The minute under which the running totals are kept: pruning minutes must leave it alone."""
 
 
 class Key(NamedTuple):

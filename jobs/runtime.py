@@ -21,7 +21,7 @@ from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.ledger.settle import Ended
 from jobs.outcomes import Code, Ending, Lease, Outcome
-from jobs.status import JobStatus
+from jobs.status import TERMINAL, JobStatus
 from jobs.vocabulary import JobColumnVocabulary
 
 Result = TypeVar("Result")
@@ -101,9 +101,13 @@ class DurableJobRuntime:
                     )
             if taken:
                 self.hooks.claimed(session, taken)
+            failpoint("claim.sent")
             return taken
 
         taken = self._transact(work, now)
+        measures.count("claims")
+        if not taken:
+            measures.count("claims_empty")
         self._checked("claim", len(taken), len(taken))
         return taken
 
@@ -148,6 +152,7 @@ class DurableJobRuntime:
                 taken = claims.claim_id(session, job_id, worker=worker_id, epoch=epoch, ttl=ttl)
             if taken:
                 self.hooks.claimed(session, taken)
+            failpoint("claim.sent")
             return taken
 
         try:
@@ -238,6 +243,7 @@ class DurableJobRuntime:
                 if len(winners) < len(tokens):
                     rows = session.encode("leases", winners)
                 self.hooks.committed(session, [t["id"] for t in winners], rows)
+            failpoint("commit.sent")
             return [
                 Outcome(Code.COMMITTED, status=JobStatus.SUCCEEDED, result_digest=t["result_digest"])
                 if t["id"] in landed
@@ -245,7 +251,7 @@ class DurableJobRuntime:
                 for t in tokens
             ]
 
-        return self._judge("commit", leases, work, now)
+        return self._count_ended(leases, self._judge("commit", leases, work, now))
 
     def end(self, endings: Sequence[Ending], *, now: datetime | None = None) -> list[Outcome]:
         """Give jobs up: fail, release, wait, skip, uncertain, acknowledge_cancel; outcomes in order.
@@ -280,7 +286,7 @@ class DurableJobRuntime:
                 for e in endings
             ]
 
-        return self._judge(verb, leases, work, now)
+        return self._count_ended(leases, self._judge(verb, leases, work, now))
 
     # -- recovery -------------------------------------------------------------------------------------------
 
@@ -340,7 +346,8 @@ class DurableJobRuntime:
                 raise _NotOurs
         if landed:
             self.hooks.ended(session, landed, rows, verb="recover")
-        return landed
+        overdue = {r.id: r.overdue for r in lapsed}
+        return [e._replace(overdue=overdue[e.id]) for e in landed]
 
     def _end_late(self, session: Session, late: Sequence[Any]) -> list[Ended]:
         if not late:
@@ -356,7 +363,22 @@ class DurableJobRuntime:
     def _count_recovered(ended: list[Ended]) -> list[Ended]:
         for entry in ended:
             measures.count(f"recovered.{entry.status}", queue=entry.queue, kind=entry.kind)
+            if entry.overdue > 0:
+                measures.observe("reclaim_delay", entry.overdue, queue=entry.queue)
         return ended
+
+    @staticmethod
+    def _count_ended(leases: Sequence[Lease], outcomes: list[Outcome]) -> list[Outcome]:
+        """Count what the jobs that have ended took: the attempts of each."""
+        sums: dict[str, list[int]] = {}
+        for lease, outcome in zip(leases, outcomes, strict=True):
+            if outcome.landed and not outcome.replay and outcome.status in TERMINAL:
+                entry = sums.setdefault(lease.kind, [0, 0])
+                entry[0] += 1
+                entry[1] += lease.attempt_count
+        for kind, (jobs, attempts) in sums.items():
+            measures.count("attempts", jobs, kind=kind, total=attempts)
+        return outcomes
 
     # -- shared ----------------------------------------------------------------------------------------------
 

@@ -20,15 +20,10 @@ from rest_framework.request import Request
 
 from jobs.api.problems import Problem
 from jobs.models import ApiToken, Job
+from jobs.permissions import NEEDS
 
 log = logging.getLogger("interlock.api")
 
-NEEDS: dict[str, str] = {
-    "jobs:read": "jobs.view_job",
-    "jobs:enqueue": "jobs.enqueue_job",
-    "jobs:cancel": "jobs.cancel_job",
-}
-"""The Django permission behind each scope of the API."""
 USED_GRAIN = timedelta(minutes=1)
 
 

@@ -14,6 +14,8 @@ SELECT j.{{id}}
      , CASE WHEN j.{{lease_expires_at}} > t.now THEN 1 ELSE 0 END
 ?attempt_id|     , j.{{attempt_id}}
 ?!attempt_id|     , NULL
+     , j.{{lease_expires_at}}
+     , t.now
   FROM {{table}} AS j CROSS JOIN t
  WHERE true
 {EXPIRED}
@@ -28,6 +30,8 @@ WITH t AS MATERIALIZED (SELECT {clock} AS now)
 SELECT j.{id}, j.{generation}, 0
 ?attempt_id|     , j.{attempt_id}
 ?!attempt_id|     , NULL
+     , j.{deadline_at}
+     , t.now
   FROM {table} AS j CROSS JOIN t
  WHERE j.{deadline_at} IS NOT NULL AND j.{status} IN {in:idle} AND j.{deadline_at} <= t.now
 ?hold_reason|   AND j.{hold_reason} <> 'quarantine'
@@ -51,6 +55,8 @@ class Lapsed(NamedTuple):
     generation: int
     by_raise: bool
     attempt_id: Any
+    overdue: float
+    """Seconds since it might have been taken back; negative where a raise came before the lease's end."""
 
 
 def pick_expired(session: Session, *, limit: int, only: Any = None) -> list[Lapsed]:
@@ -76,4 +82,12 @@ def count_running(session: Session) -> tuple[int, int]:
 
 
 def _lapsed(session: Session, rows: list[Any]) -> list[Lapsed]:
-    return [Lapsed(session.key(r[0]), r[1], bool(r[2]), session.key(r[3])) for r in rows]
+    return [
+        Lapsed(session.key(r[0]), r[1], bool(r[2]), session.key(r[3]), _seconds(session, r[4], r[5]))
+        for r in rows
+    ]
+
+
+def _seconds(session: Session, since: Any, now: Any) -> float:
+    start, end = session.moment(since), session.moment(now)
+    return (end - start).total_seconds() if start and end else 0.0

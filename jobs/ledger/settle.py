@@ -136,6 +136,8 @@ class Ended(NamedTuple):
     attempt_id: Any = None
     queue: str = ""
     kind: str = ""
+    overdue: float = 0.0
+    """Seconds between the end of a recovered lease and its recovery."""
 
 
 @cache

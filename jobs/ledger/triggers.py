@@ -37,6 +37,15 @@ def lay(using: str) -> None:
                     cursor.execute(statement)
 
 
+def difference(using: str) -> tuple[list[str], list[str]]:
+    """Return the names of the guards that the database lacks, and of those that are none of ours."""
+    wanted = {_name(trigger): trigger.name for trigger in TRIGGERS}
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        present = _present(cursor, connection.vendor)
+    return sorted(wanted[name] for name in wanted.keys() - present), sorted(present - wanted.keys())
+
+
 def lift(using: str) -> None:
     """Drop every trigger; the test suite's flush is the only caller."""
     connection = connections[using]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.ledger.session import Session
+from jobs.measures import EVER
 
 REGISTER = """
 WITH t AS (SELECT {clock} AS now)
@@ -90,13 +91,24 @@ def prune(session: Session) -> int:
 
 
 def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Add counts to their minutes."""
+    """Add counts to their minutes, and to the running totals that /metrics reads: those never fall."""
+    rows = [*rows, *_totals(rows)]
     if rows:
         # One order for all writers, so that two flushes never wait for each other in a circle.
         ordered = sorted(
             rows, key=lambda r: (str(r["minute"]), r["measure"], r["queue"], r["kind"], r["bucket"])
         )
         session.run(ADD_MINUTES, {"minutes": ordered})
+
+
+def _totals(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    sums: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("measure", "queue", "kind", "bucket"))
+        total = sums.setdefault(key, row | {"minute": EVER, "count": 0, "total": 0.0})
+        total["count"] += row["count"]
+        total["total"] += row["total"]
+    return list(sums.values())
 
 
 def add_change(

@@ -1,0 +1,260 @@
+"""Whether the installation is well: each part examined once, for `manage.py health` and the probes.
+
+An examination reads and says; it repairs nothing and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.utils.translation import gettext as _
+
+from jobs.ledger import epoch, metrics, triggers
+from jobs.ledger.session import Session
+from jobs.metrics import SILENT_AFTER
+from jobs.models import Queue, Worker
+
+LATE = timedelta(minutes=5)
+"""A due job that has waited longer deserves a look."""
+
+
+class Level(IntEnum):
+    """How bad it is; the worst one is the command's exit code."""
+
+    OK = 0
+    WARNING = 1
+    BROKEN = 2
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one part: a sentence for people, facts for machines."""
+
+    part: str
+    level: Level
+    text: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def examine(using: str = DEFAULT_DB_ALIAS, *, now: datetime | None = None) -> list[Finding]:
+    """Examine every part; stops early where the rest cannot be asked. Raises no error of a database."""
+    found = [database(using)]
+    if found[-1].level == Level.OK:
+        found.append(migrations(using))
+    if found[-1].level == Level.OK:
+        try:
+            found += _installation(using, now)
+        except Error as error:
+            text = _("The database did not answer: %s") % type(error).__name__
+            found.append(Finding("database", Level.BROKEN, text))
+    return found
+
+
+def database(using: str) -> Finding:
+    """Ask the database for its version; what the driver says stays here, it may name hosts and users."""
+    try:
+        name = metrics.server(using)
+        with connections[using].cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error:
+        connections[using].close()
+        return Finding("database", Level.BROKEN, _("The database cannot be reached."))
+    return Finding("database", Level.OK, name, {"server": name})
+
+
+def migrations(using: str) -> Finding:
+    """Compare the migrations on disk with those that were applied."""
+    try:
+        executor = MigrationExecutor(connections[using])
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except Error:
+        return Finding("migrations", Level.BROKEN, _("The applied migrations cannot be read."))
+    missing = [f"{migration.app_label}.{migration.name}" for migration, _backwards in plan]
+    if missing:
+        text = _("%(count)s not applied, %(first)s first: run manage.py migrate.") % {
+            "count": len(missing),
+            "first": missing[0],
+        }
+        return Finding("migrations", Level.BROKEN, text, {"missing": missing})
+    return Finding("migrations", Level.OK, _("All applied."), {"missing": []})
+
+
+def _installation(using: str, now: datetime | None) -> Iterator[Finding]:
+    yield _triggers(using)
+    yield _durability(using)
+    with metrics.reading(using, now=now) as session:
+        instant = metrics.clock(session)
+        workers = list(Worker.objects.using(using).filter(stopped_at=None))
+        live = [w for w in workers if instant - w.beat_at <= SILENT_AFTER and w.fenced_at is None]
+        yield _scheduler(session, instant)
+        yield _queues(session, instant, live, using)
+        yield _workers(workers, instant)
+        yield _leases(session, instant, live)
+        yield _people(session)
+
+
+def _triggers(using: str) -> Finding:
+    missing, strange = triggers.difference(using)
+    facts = {"missing": missing, "unknown": strange}
+    if missing:
+        text = _("%(count)s guards are missing (%(names)s): run manage.py migrate, which lays them.")
+        return Finding(
+            "triggers", Level.BROKEN, text % {"count": len(missing), "names": ", ".join(missing)}, facts
+        )
+    if strange:
+        text = _("Guards of another version are present: %s") % ", ".join(strange)
+        return Finding("triggers", Level.WARNING, text, facts)
+    return Finding("triggers", Level.OK, _("All guards are in place."), facts)
+
+
+def _durability(using: str) -> Finding:
+    unsafe = metrics.unsafe_settings(using)
+    if unsafe:
+        text = _("The server may forget a commit: %s is off.") % ", ".join(sorted(unsafe))
+        return Finding("durability", Level.WARNING, text, {"off": sorted(unsafe)})
+    return Finding("durability", Level.OK, _("An acknowledged commit is kept."), {"off": []})
+
+
+def _scheduler(session: Session, now: datetime) -> Finding:
+    row = epoch.read(session)
+    behind = (row.clock_high_water - now).total_seconds() if row.clock_high_water else 0.0
+    facts = {"epoch": row.epoch, "claims_open": row.claims_open, "clock_behind_seconds": max(0.0, behind)}
+    if behind > 1:
+        text = _("Epoch %(epoch)s; the database's clock is %(behind).0f s behind where it has been.")
+        return Finding("scheduler", Level.WARNING, text % {"epoch": row.epoch, "behind": behind}, facts)
+    if not row.claims_open:
+        text = _("Epoch %(epoch)s; claims are closed by %(by)s: %(reason)s")
+        names = {"epoch": row.epoch, "by": row.changed_by, "reason": row.reason}
+        return Finding("scheduler", Level.WARNING, text % names, facts)
+    return Finding("scheduler", Level.OK, _("Epoch %s, claims open.") % row.epoch, facts)
+
+
+def _queues(session: Session, now: datetime, live: list[Worker], using: str) -> Finding:
+    paused = {
+        queue.name
+        for queue in Queue.objects.using(using).filter(paused_at__isnull=False)
+        if queue.paused_until is None or queue.paused_until > now
+    }
+    facts, troubles, lines = [], [], []
+    for entry in metrics.waiting(session):
+        age = (now - entry.oldest_at).total_seconds() if entry.oldest_at else 0.0
+        served = any(entry.queue in worker.queues or "*" in worker.queues for worker in live)
+        facts.append(
+            {
+                "queue": entry.queue,
+                "due": entry.depth,
+                "oldest_seconds": age,
+                "served": served,
+                "paused": entry.queue in paused,
+            }
+        )
+        shown = _("%(due)s due in %(queue)s, the oldest for %(age)s") % {
+            "due": f"{entry.depth}+" if entry.depth >= metrics.BOUND else entry.depth,
+            "queue": entry.queue,
+            "age": _span(age),
+        }
+        if entry.queue in paused:
+            shown += _(", which is paused")
+        elif not served:
+            shown += _(", which no live worker serves")
+        lines.append(shown)
+        troubles.append(entry.queue not in paused and (not served or age > LATE.total_seconds()))
+    level = Level.WARNING if any(troubles) else Level.OK
+    return Finding("queues", level, "; ".join(lines) or _("Nothing is due."), {"queues": facts})
+
+
+def _workers(workers: list[Worker], now: datetime) -> Finding:
+    silent = [worker for worker in workers if now - worker.beat_at > SILENT_AFTER]
+    stuck = [worker.id for worker in workers if worker not in silent and _is_stuck(worker, now)]
+    live = len(workers) - len(silent)
+    facts = {"live": live, "silent": [worker.id for worker in silent], "stuck": stuck}
+    if silent:
+        oldest = min(worker.beat_at for worker in silent)
+        text = _("%(live)s alive, %(silent)s silent, the longest for %(age)s.") % {
+            "live": live,
+            "silent": len(silent),
+            "age": _span((now - oldest).total_seconds()),
+        }
+        return Finding("workers", Level.WARNING, text, facts)
+    if stuck:
+        return Finding("workers", Level.WARNING, _("A loop stands still in %s.") % ", ".join(stuck), facts)
+    return Finding("workers", Level.OK, _("%s alive.") % live if live else _("None is running."), facts)
+
+
+def _is_stuck(worker: Worker, now: datetime) -> bool:
+    """Return whether a worker that beats has stopped looking for work: a loop died inside a live process."""
+    passed = _instant(worker.passes.get("attend"))
+    return passed is not None and now - passed > SILENT_AFTER
+
+
+def _leases(session: Session, now: datetime, live: list[Worker]) -> Finding:
+    held = metrics.running(session)
+    expired = sum(entry.expired for entry in held)
+    since = min((entry.expired_since for entry in held if entry.expired_since), default=None)
+    looks = [moment for worker in live if (moment := _instant(worker.passes.get("attend")))]
+    passes = [moment for worker in live if (moment := _instant(worker.passes.get("recover")))]
+    facts = {
+        "running": sum(entry.running for entry in held),
+        "expired": expired,
+        "expired_since": since,
+        "last_look": max(looks, default=None),
+        "last_recovery": max(passes, default=None),
+    }
+    if expired and not live:
+        text = _("%s have run out, and no worker is alive to take them back.") % expired
+        return Finding("leases", Level.WARNING, text, facts)
+    if since is not None and now - since > SILENT_AFTER:
+        text = _("%(expired)s have run out, the first %(age)s ago: recovery does not get at them.") % {
+            "expired": expired,
+            "age": _span((now - since).total_seconds()),
+        }
+        return Finding("leases", Level.WARNING, text, facts)
+    text = _(
+        "%(running)s held, %(expired)s run out; last looked %(look)s, last recovery pass %(recovery)s."
+    ) % {
+        "running": facts["running"],
+        "expired": expired,
+        "look": _ago(facts["last_look"], now),
+        "recovery": _ago(facts["last_recovery"], now),
+    }
+    return Finding("leases", Level.OK, text, facts)
+
+
+def _people(session: Session) -> Finding:
+    uncertain, held = sum(metrics.uncertain(session).values()), metrics.held(session)
+    facts = {"uncertain": uncertain, "held": held}
+    text = _("%(uncertain)s uncertain, %(held)s on hold.") % {
+        "uncertain": uncertain,
+        "held": sum(held.values()),
+    }
+    # A hold that a person has placed is known to a person.
+    waits = uncertain or held.keys() - {"operator"}
+    return Finding("decisions", Level.WARNING if waits else Level.OK, text, facts)
+
+
+def _instant(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _ago(moment: Any, now: datetime) -> str:
+    return _("%s ago") % _span((now - moment).total_seconds()) if moment else _("never")
+
+
+def _span(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

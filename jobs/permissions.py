@@ -1,0 +1,9 @@
+"""Scopes of tokens, and the Django permission that stands behind each."""
+
+from __future__ import annotations
+
+NEEDS: dict[str, str] = {
+    "jobs:read": "jobs.view_job",
+    "jobs:enqueue": "jobs.enqueue_job",
+    "jobs:cancel": "jobs.cancel_job",
+}
