@@ -52,6 +52,8 @@ class Beat:
         self.worker_id = worker_id
         self.every = float(settings.INTERLOCK["HEARTBEAT_SECONDS"])
         self.fenced = False
+        self.failing_since: float | None = None
+        """When beats began to fail; None while they land."""
         self._hasty = False
         self._next_renewal = 0.0
         self._next_row = 0.0
@@ -64,6 +66,19 @@ class Beat:
     def turn(self, *, now: datetime | None = None) -> None:
         """Do what is due. Raises the database's error; what was not done stays due."""
         instant = self.clock()
+        try:
+            self._turn(instant, now)
+        except Exception:
+            if self.failing_since is None:
+                self.failing_since = instant
+            raise
+        self.failing_since = None
+
+    def fails_for(self, seconds: float) -> bool:
+        """Whether no beat has landed for so long."""
+        return self.failing_since is not None and self.clock() - self.failing_since >= seconds
+
+    def _turn(self, instant: float, now: datetime | None) -> None:
         if self._hasty or instant >= self._next_renewal:
             self.renew(now=now, everything=self._hasty)
             self._hasty = False

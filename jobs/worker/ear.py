@@ -35,6 +35,7 @@ class Listener:
         self.using = using
         self.heard = heard
         self.listening = False
+        self.server_process = 0
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -51,7 +52,7 @@ class Listener:
             try:
                 with psycopg.connect(**self._parameters()) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
-                    failures, self.listening = 0, True
+                    failures, self.server_process, self.listening = 0, connection.info.backend_pid, True
                     self.heard("")
                     while not self._stop.is_set():
                         for notification in connection.notifies(timeout=QUIET_SECONDS):

@@ -41,6 +41,8 @@ log = logging.getLogger("interlock.worker")
 
 PROBE_SECONDS = 1.0
 BARREN_SECONDS = 5.0
+HOSTAGE_SECONDS = 5.0
+"""How long a job claimed ahead may wait behind slots that are all busy."""
 UNSENT = 2000
 """Endings that may wait for the database before claiming stops."""
 PAIRS = 100
@@ -160,6 +162,7 @@ class Worker:
             promoted = self.duties.attempt("promote", self.duties.promote, now) or set()
             self.hungry |= bool(promoted & set(self.queues))
         self.duties.attempt("prune", self.duties.prune, now)
+        self.let_go()
         if (found.ready or pairs > PAIRS) and instant >= self._barren_until:
             self.hungry = True
         self.passed["attend"] = instant
@@ -177,13 +180,16 @@ class Worker:
     def claim(self, *, now: datetime | None = None) -> int:
         """Claim for the slots that are free and hand out what was got; returns how many."""
         asked, kinds = self.room()
-        if not asked or not self.hungry:
+        if not asked or not self.hungry or self.beat.fails_for(2 * self.beat.every):
+            # What is claimed while beats fail would be lost before it ends (bug S35).
             return 0
         got = self.claims.turn(kinds, asked, now=now)
         self.passed["claim"] = self.clock()
         if not got:
             self.hungry = False
-            self._barren_until = self.clock() + BARREN_SECONDS
+            if self.findings is not None and self.findings.ready:
+                # Something is ready, and not for us: its queue is paused, or others hold it.
+                self._barren_until = self.clock() + BARREN_SECONDS
         plain = [held for held in got if not held.handler.is_async]
         coroutine = [held for held in got if held.handler.is_async]
         if plain:
@@ -241,6 +247,19 @@ class Worker:
             if held.close():
                 held.released = True
                 self.endings.add(released(held, message))
+
+    def let_go(self) -> None:
+        """Give back what was claimed ahead of jobs that turned out to be slow, for other workers to take."""
+        waiting = self.slots.todo
+        if not waiting or len(self.slots.running()) < self.slots.limit:
+            return
+        try:
+            overdue = self.clock() - waiting[0].claimed >= HOSTAGE_SECONDS
+        except IndexError:  # a slot has just become free
+            return
+        if overdue:
+            log.info("jobs claimed ahead are given back", extra={"jobs": len(waiting)})
+            self.give_back(self.slots.take_back(), "all slots stayed busy")
 
     def describe(self) -> dict[str, Any]:
         """Return what the worker's row says of now."""

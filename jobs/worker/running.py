@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db import connections
 
 from jobs import admission, canon, errors, redact
 from jobs.context import Cancelled, Context, Fail, LeaseLost, Retry, Skip, TimedOut, Wait, seconds_of
@@ -17,6 +18,8 @@ from jobs.failpoints import failpoint
 from jobs.outcomes import Ending, InvalidJob
 from jobs.status import WaitReason
 from jobs.worker.held import Held
+
+READ_ONLY = "25006"
 
 
 class Finished(NamedTuple):
@@ -105,6 +108,7 @@ def _waits(held: Held, wait: Wait) -> Finished:
 
 def raised(held: Held, error: BaseException) -> Finished | None:
     """Return the ending that an exception asks for; None when the attempt has nothing left to say."""
+    leave_standby(error)
     match error:
         case Cancelled():
             return Finished(held, ending=Ending.acknowledge_cancel(held.lease, log=held.log))
@@ -145,6 +149,16 @@ def failed(
             held.lease, code, message, retry_after=retry_after, traceback=trace, log=held.log
         ),
     )
+
+
+def leave_standby(error: BaseException) -> None:
+    """Close this thread's connections when a write was refused as read-only.
+
+    After a failover they may lead to the old server, which answers every look at its health (bug S81).
+    """
+    if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
+        for connection in connections.all(initialized_only=True):
+            connection.close()
 
 
 def _retry(held: Held, error: Retry) -> Finished:

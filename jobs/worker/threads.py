@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db import connections
 
 from jobs.worker.ear import Listener, LogFile
@@ -226,6 +227,10 @@ class ThreadedWorker(Worker):
             if not thread.is_alive():
                 log.critical("loop ended", extra={"loop": name})
                 self.stop.ask(f"the {name} loop ended", code=ERROR)
+        attended = self.clock() - self.passed.get("attend", float("-inf")) < 2 * PROBE_SECONDS
+        if attended and self.beat.fails_for(2 * settings.INTERLOCK["LEASE_SECONDS"]):
+            # The database answers, but not to the heartbeat: a new process may fare better.
+            self.stop.ask("beats fail while the database answers", code=ERROR)
 
     # -- stop --------------------------------------------------------------------------------------------
 

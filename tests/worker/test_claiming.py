@@ -211,3 +211,41 @@ def test_a_claim_whose_answer_was_lost_costs_one_attempt_and_one_lease(monkeypat
     scene.step()
     assert row(job_id).status == JobStatus.SUCCEEDED
     assert Attempt.objects.filter(job=job_id).count() == 2
+
+
+def test_while_beats_fail_nothing_is_claimed() -> None:
+    scene = Scene(kinds=[kind().name])
+    job_id = scene.enqueue(kind())
+    scene.worker.beat.write_row = lambda **_: 1 / 0  # type: ignore[method-assign,assign,return-value]
+    with pytest.raises(ZeroDivisionError):
+        scene.worker.beat.turn(now=scene.now)
+    scene.seconds = 29
+    assert not scene.worker.beat.fails_for(30)
+    scene.seconds = 30
+    assert scene.claim() == 0
+    assert row(job_id).attempt_count == 0
+    del scene.worker.beat.write_row
+    scene.worker.beat.turn(now=scene.now)
+    assert scene.claim() == 1
+
+
+def test_jobs_claimed_ahead_are_given_back_when_every_slot_stays_busy() -> None:
+    seen: list[Any] = []
+
+    def slow() -> None:
+        scene.seconds += 4.9
+        scene.worker.let_go()
+        seen.append(len(scene.worker.slots.todo))
+        scene.seconds += 0.2
+        scene.worker.attend(now=scene.now)
+        seen.append(len(scene.worker.slots.todo))
+
+    scene = Scene(kinds=[kind(slow).name], concurrency=1)
+    scene.worker.pace.note("tests.kind", 0.1)
+    ids = [scene.enqueue(kind(slow), max_attempts=1) for _ in range(4)]
+    scene.claim()
+    scene.run()
+    scene.settle()
+    assert seen == [3, 0]
+    assert [row(i).status for i in ids] == [JobStatus.SUCCEEDED, *[JobStatus.PENDING] * 3]
+    assert {row(i).attempts_used for i in ids[1:]} == {0}
