@@ -33,6 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="with",
         help="run the tests that drive a browser with the others, alone, or not at all",
     )
+    parser.addoption(
+        "--asking",
+        choices=["anything", "the-database"],
+        default="anything",
+        help="run all tests, or only those that ask the database: the others answer alike on every one",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -42,11 +48,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name in missing:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=REASON + name))
+    if config.getoption("--asking") == "the-database":
+        alike = [item for item in items if not asks_database(item)]
+        config.hook.pytest_deselected(items=alike)
+        items[:] = [item for item in items if item not in set(alike)]
     choice = config.getoption("--browser")
     if choice != "with":
         wanted = [item for item in items if bool(item.get_closest_marker("browser")) == (choice == "only")]
         config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
         items[:] = wanted
+
+
+def asks_database(item: pytest.Item) -> bool:
+    """Return whether a test may use the product's database, by its marks and fixtures or theirs."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return bool(
+        item.get_closest_marker("django_db") or fixtures & {"db", "django_db_setup", "django_db_blocker"}
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -29,6 +29,7 @@ from tests import needs, pgtemp  # noqa: E402
 
 # pytest's exit codes: all passed; nothing was selected.
 PASSED, NOTHING = 0, 5
+LANES = ("sqlite", "postgresql")
 
 
 @dataclass
@@ -61,7 +62,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--on", choices=["sqlite", "postgresql"], help="run on this database only")
+    parser.add_argument("--on", choices=LANES, help="run on this database only")
     parser.add_argument("--require", default="", help="fail without these (browser,pgbouncer)")
     options, rest = parser.parse_known_args(arguments)
     wanted = [name for name in options.require.split(",") if name]
@@ -72,7 +73,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="interlock-tests-") as folder:
         scratch = Path(folder)
         (scratch / "static").mkdir()
-        for lane in [options.on] if options.on else ["sqlite", "postgresql"]:
+        for lane in [options.on] if options.on else LANES:
             _run_lane(lane, scratch, rest, tally, measure=not options.on)
         if not options.on:
             _print_coverage(scratch)
@@ -80,13 +81,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_lane(lane: str, scratch: Path, rest: list[str], tally: Tally, *, measure: bool) -> None:
-    """Run the tests on one database: first all that need no browser, then those that do."""
+    """Run the tests on one database: first all that need no browser, then those that do.
+
+    What asks no database has been answered by the first lane.
+    """
+    asking = ["--asking=the-database"] if lane != LANES[0] and measure else []
     try:
         with _database(lane, scratch) as url:
             for choice in _parts():
                 print(f"\ntests: {lane}, {choice} browser", flush=True)
                 report = scratch / f"{lane}-{choice}.xml"
-                command = ["-m", "pytest", f"--browser={choice}", f"--junit-xml={report}", *rest]
+                command = ["-m", "pytest", f"--browser={choice}", f"--junit-xml={report}", *asking, *rest]
                 if measure:
                     command = ["-m", "coverage", "run", *command]
                 code = subprocess.call([sys.executable, *command], cwd=ROOT, env=_environment(url, scratch))
