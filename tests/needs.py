@@ -63,7 +63,7 @@ def asks_database(item: pytest.Item) -> bool:
     """Return whether a test may use the product's database, by its marks and fixtures or theirs."""
     fixtures = set(getattr(item, "fixturenames", ()))
     return bool(
-        item.get_closest_marker("django_db") or fixtures & {"db", "django_db_setup", "django_db_blocker"}
+        item.get_closest_marker("django_db") or fixtures & {"db", "transactional_db", "django_db_setup"}
     )
 
 
