@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.db import connections
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from jobs.ledger import clock as ledger_clock
 from jobs.status import JobStatus
 
 if TYPE_CHECKING:
@@ -207,12 +207,7 @@ def explain_many(
 
 def clock(using: str = "default") -> datetime:
     """Return the database's clock: what leases and schedules are judged by."""
-    if connections[using].vendor == "sqlite":
-        return datetime.now(UTC)
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        moment: datetime = cursor.fetchone()[0]
-    return moment
+    return ledger_clock.read(using)
 
 
 def _why(job: Job, around: Surroundings) -> Explanation:

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 
 from django.db import DatabaseError, connections, transaction
 
+from jobs.ledger.notify import notify
+
 CHANNEL = "interlock_ready"
 WINDOW = 0.010
 
@@ -63,7 +65,6 @@ def _trail(using: str, queue: str) -> None:
 
 def _notify(using: str, queue: str) -> None:
     try:
-        with connections[using].cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, queue])
+        notify(using, CHANNEL, queue)
     except DatabaseError as error:  # the job is committed; the poll finds it
         log.warning("wake-up not sent", extra={"queue": queue, "cause": str(error)[:200]})

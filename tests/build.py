@@ -16,6 +16,7 @@ from django.db import connection, transaction
 
 from jobs.handlers import Options
 from jobs.hooks import effect_id
+from jobs.ledger import triggers
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.models import Attempt, EffectSlot, Job, Scheduler
@@ -105,7 +106,7 @@ def end_waiting_for_approval(lease: Lease, *, now: datetime = T0 + timedelta(sec
     assert Job.objects.wait(lease, WaitReason.APPROVAL, now=now).landed
 
 
-def hold(lease: Lease, *, now: datetime = T0) -> None:
+def hold(lease: Lease | uuid.UUID, *, now: datetime = T0) -> None:
     """Put a job on hold."""
     assert Job.objects.hold(id_of(lease), actor="someone", reason="wait", now=now)
 
@@ -227,6 +228,16 @@ def ledger(work: Callable[[Session], Any], *, now: datetime = T0) -> Any:
 
 
 @contextmanager
+def unguarded() -> Iterator[None]:
+    """Take the triggers away, to see a constraint refuse by itself; `db` tests only, which roll back."""
+    triggers.lift("default")
+    try:
+        yield
+    finally:
+        triggers.lay("default")
+
+
+@contextmanager
 def unconstrained(*names: str) -> Iterator[None]:
     """Let rows through that the CHECK constraints `names` of the job table refuse; inside `undone` only.
 
@@ -245,13 +256,20 @@ def unconstrained(*names: str) -> Iterator[None]:
 
 
 @contextmanager
-def undone() -> Iterator[None]:
-    """Take back everything written inside, as if it had been the whole of a test.
+def savepoint() -> Iterator[None]:
+    """Open a block that may fail without spoiling the test's transaction.
 
     Ledger transactions refuse to run inside a caller's; Django lets them where a test case opened it.
     """
     with transaction.atomic():
         block: Any = connection.atomic_blocks[-1]
         block._from_testcase = True
+        yield
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Take back everything written inside, as if it had been the whole of a test."""
+    with savepoint():
         yield
         transaction.set_rollback(True)

@@ -42,5 +42,9 @@ class Protected(models.Model):
     def save(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise LedgerOnly
 
+    # What loads fixtures writes rows without calling `save`.
+    def _save_table(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise LedgerOnly
+
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise LedgerOnly
