@@ -6,7 +6,7 @@ import itertools
 import uuid
 from typing import Any
 
-from jobs.models import Change, Job
+from jobs.models import Attempt, Change, Job
 from jobs.outcomes import Lease
 from jobs.status import TERMINAL, AttemptStatus, JobStatus, targets
 from tests.build import KIND, RIVAL, WORKER, at, claim, enqueue
@@ -45,7 +45,8 @@ def job_of(lease: Lease) -> uuid.UUID:
 
 def version(job_id: uuid.UUID) -> int:
     """Return the state version that a person who looks now would see."""
-    return Job.objects.get(pk=job_id).state_version
+    job: Job = Job.objects.get(pk=job_id)
+    return job.state_version
 
 
 def ended(job_id: uuid.UUID | None = None) -> uuid.UUID:
@@ -55,14 +56,14 @@ def ended(job_id: uuid.UUID | None = None) -> uuid.UUID:
     return job_of(lease)
 
 
-def coherent(job_id: uuid.UUID) -> Job:
+def coherent(job_id: uuid.UUID, *, recent: int = 60) -> Job:
     """Assert what no order of verbs may break, and return the job.
 
     One committed attempt exactly if it succeeded, one open attempt exactly if it runs, one attempt per
     claim, and a history in the feed in which every move is in the transition table.
     """
-    job = Job.objects.get(pk=job_id)
-    attempts = list(job.attempts.order_by("generation"))
+    job: Job = Job.objects.get(pk=job_id)
+    attempts = Attempt.objects.filter(job_id=job_id).order_by("generation")
     committed = [a.pk for a in attempts if a.status == AttemptStatus.COMMITTED]
     assert committed == ([job.result_commit_id] if job.status == JobStatus.SUCCEEDED else [])
     opened = [a.pk for a in attempts if a.status == AttemptStatus.RUNNING]
@@ -70,7 +71,7 @@ def coherent(job_id: uuid.UUID) -> Job:
     assert len(attempts) == job.attempt_count
     assert all(a.generation <= job.claim_generation for a in attempts)
     status = JobStatus.PENDING
-    for verb, entered in history(job_id):
+    for verb, entered in history(job_id, recent=recent):
         legal = targets(status, {"deadline": "recover"}.get(verb, verb))
         assert entered in legal or verb in ("hold", "unhold"), f"{verb} took {status} to {entered}"
         status = JobStatus(entered)
@@ -78,16 +79,15 @@ def coherent(job_id: uuid.UUID) -> Job:
     return job
 
 
-def history(job_id: uuid.UUID) -> list[tuple[str, str]]:
-    """Return a job's (verb, status entered) from the feed, in order.
+def history(job_id: uuid.UUID, *, recent: int = 60) -> list[tuple[str, str]]:
+    """Return a job's (verb, status entered) from the last rows of the feed, in order.
 
     The ids of feed rows are taken under the job's lock, so their order is the order of the moves.
     """
-    # Ids grow with time, so rows of the feed older than the job need not be read.
-    recent = Change.objects.order_by("-id")[:60]
+    changes = Change.objects.order_by("-id")[:recent]
     return [
         (change.verb, entered)
-        for change in reversed(recent)
+        for change in reversed(changes)
         for changed, entered in change.jobs
         if changed == job_id.hex
     ]

@@ -36,6 +36,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs import measures
+from jobs.ledger.settle import Ended
 from jobs.outcomes import Lease, Outcome, Refused
 
 ALIAS = "default"
@@ -47,9 +48,9 @@ ENDS = ("COMMIT", "ROLLBACK")
 # Rows that are only written under the lock of their job's row: with or without a hold before them the
 # same orders are seen.
 BESIDE = frozenset({"jobs_attempt", "jobs_effectslot", "jobs_change", "jobs_fencerefusal"})
-_WRITE = re.compile(r"\b(LOCK TABLE|(?<!KEY )(?<!DO )UPDATE|INSERT INTO|DELETE FROM) \"?(\w+)")
+_WRITE = re.compile(r"\b(LOCK TABLE|(?<!KEY )(?<!FOR )(?<!DO )UPDATE|INSERT INTO|DELETE FROM) \"?(\w+)")
 _READ = re.compile(r"\b(?:FROM|JOIN) \"?(\w+)")
-_LOCKING = re.compile(r"\bFOR (NO KEY UPDATE|SHARE)")
+_LOCKING = re.compile(r"\bFOR (NO KEY UPDATE|UPDATE|SHARE)")
 _FILE = frozenset({"the whole file"})
 NOTHING: frozenset[str] = frozenset()
 _UNHELD = ("pg_notify", "SAVEPOINT")
@@ -457,6 +458,8 @@ def short(answer: Any) -> str:
         return f"{answer.code} {answer.reason}".strip()
     if isinstance(answer, Lease):
         return "LEASE"
+    if isinstance(answer, Ended):
+        return str(answer.status)
     if isinstance(answer, list | tuple):
-        return " ".join(short(getattr(part, "status", part)) for part in answer) or "nothing"
+        return " ".join(short(part) for part in answer) or "nothing"
     return str(answer) if isinstance(answer, str | bool | None) else type(answer).__name__

@@ -55,7 +55,7 @@ def test_a_holders_ending_or_the_recovery_lands_and_never_both(race: Race, verb:
 
     explored = race.explore(scene)
     assert explored.complete
-    assert explored.waits
+    assert explored.waits or not race.rows_are_locked
     assert explored.answers["recover"] == {"nothing", "pending"}
 
 
@@ -79,7 +79,8 @@ def test_a_renewed_lease_is_not_recovered_and_a_recovered_one_not_renewed(race: 
 
     explored = race.explore(scene)
     assert explored.complete
-    assert explored.answers["renew"] == {"RENEWED", "BUSY", "FENCED GENERATION"}
+    busy = {"BUSY"} if race.rows_are_locked else set()
+    assert explored.answers["renew"] == {"RENEWED", "FENCED GENERATION"} | busy
 
 
 def test_a_cancel_and_a_commit_agree_on_which_came_first(race: Race) -> None:
@@ -163,8 +164,7 @@ def test_a_cancel_during_the_rescue_and_the_next_claim_never_leaves_a_run_that_n
             check,
         )
 
-    explored = race.explore(scene, most=100)
-    print(explored)
+    explored = race.explore(scene, most=60)
     assert {"LEASE", "None"} <= explored.answers["claim"]
 
 
@@ -272,7 +272,8 @@ def test_two_results_of_one_attempt_leave_one_and_a_conflict(race: Race) -> None
         def check(run: Run) -> None:
             reasons = sorted(answer.reason for answer in run.answers.values())
             assert reasons == ["", "RESULT_CONFLICT"]
-            kept = coherent(job_of(lease)).attempts.get()
+            coherent(job_of(lease))
+            kept = Attempt.objects.get(pk=lease.attempt_id)
             (winner,) = [a for a in run.answers.values() if a.landed]
             assert kept.result_digest == winner.result_digest
 
@@ -293,7 +294,7 @@ def test_what_is_staged_while_the_lease_is_recovered_is_nobodys_result(race: Rac
 
         def check(run: Run) -> None:
             job = coherent(job_of(lease))
-            attempt = job.attempts.get()
+            attempt = Attempt.objects.get(pk=lease.attempt_id)
             assert (attempt.staged_at is not None) == run.answers["stage"].landed
             if run.answers["recover"]:
                 digest = run.answers["stage"].result_digest or "none"

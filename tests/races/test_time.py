@@ -48,7 +48,8 @@ def clock() -> datetime:
         return datetime.now(UTC)
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
-        return cursor.fetchone()[0]  # type: ignore[no-any-return]
+        now: datetime = cursor.fetchone()[0]
+        return now
 
 
 @pytest.mark.parametrize("verb", list(VERBS))
@@ -67,7 +68,7 @@ def judge_by(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, bool], 
 
     def change(clock: str, lock: bool) -> None:
         text = f"COALESCE(%(now)s::timestamptz, {clock})"
-        monkeypatch.setitem(dialect.POSTGRESQL.fragments, "clock", text)  # type: ignore[arg-type]
+        monkeypatch.setitem(dialect.POSTGRESQL.fragments, "clock", text)
         dialect.render.cache_clear()
         if not lock:
             monkeypatch.setattr(Session, "lock", lambda self, ids: None)
