@@ -17,9 +17,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,19 +75,41 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="interlock-tests-") as folder:
         scratch = Path(folder)
         (scratch / "static").mkdir()
-        for lane in [options.on] if options.on else LANES:
-            _run_lane(lane, scratch, rest, tally, measure=not options.on)
+        if options.on:
+            _run_lane(options.on, scratch, rest, tally)
+        else:
+            _run_both(scratch, rest, tally)
         if not options.on:
             _print_coverage(scratch)
     return _conclude(tally)
 
 
-def _run_lane(lane: str, scratch: Path, rest: list[str], tally: Tally, *, measure: bool) -> None:
+def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
+    """Run the lanes side by side, one for each core: the first speaks, the second is read out at its end."""
+    log = scratch / f"{LANES[1]}.log"
+    with log.open("wb") as quiet, ThreadPoolExecutor(1) as second:
+        print(f"tests: {LANES[1]} runs beside {LANES[0]}; its output follows at the end", flush=True)
+        beside = second.submit(_run_lane, LANES[1], scratch, rest, tally, measure=True, out=quiet)
+        _run_lane(LANES[0], scratch, rest, tally, measure=True)
+        beside.result()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(log.read_bytes())
+
+
+def _run_lane(
+    lane: str,
+    scratch: Path,
+    rest: list[str],
+    tally: Tally,
+    *,
+    measure: bool = False,
+    out: IO[bytes] | None = None,
+) -> None:
     """Run the tests on one database: first all that need no browser, then those that do.
 
-    What asks no database has been answered by the first lane.
+    `measure` is for a run on both: coverage, and what asks no database is left to the first lane.
     """
-    asking = ["--asking=the-database"] if lane != LANES[0] and measure else []
+    asking = ["--asking=the-database"] if measure and lane != LANES[0] else []
     try:
         with _database(lane, scratch) as url:
             for choice in _parts():
@@ -94,7 +118,13 @@ def _run_lane(lane: str, scratch: Path, rest: list[str], tally: Tally, *, measur
                 command = ["-m", "pytest", f"--browser={choice}", f"--junit-xml={report}", *asking, *rest]
                 if measure:
                     command = ["-m", "coverage", "run", *command]
-                code = subprocess.call([sys.executable, *command], cwd=ROOT, env=_environment(url, scratch))
+                code = subprocess.call(
+                    [sys.executable, *command],
+                    cwd=ROOT,
+                    env=_environment(url, scratch),
+                    stdout=out,
+                    stderr=out,
+                )
                 if code not in (PASSED, NOTHING):
                     tally.broken.append(lane)
                 if report.exists():
