@@ -18,8 +18,9 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.walk import INDEXED, claimable
+from console import walk
 from jobs.explain import clock
+from jobs.ledger import indexed
 from jobs.models import FenceRefusal, Job
 from jobs.outcomes import REASONS
 from jobs.status import CLAIMABLE, HoldReason, JobStatus
@@ -69,6 +70,18 @@ class CursorField(forms.CharField):
             return uuid.UUID(text)
         except ValueError:
             raise ValidationError(_("This is no place in the list; begin with its first page.")) from None
+
+
+class NumberField(forms.CharField):
+    """Where a page begins: a number that a page before handed out, in plain digits."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        if not (text.isascii() and text.isdigit() and int(text) < 2**63):
+            raise ValidationError(_("This is no place in the list; begin with its first page."))
+        return int(text)
 
 
 class _Filter(django_filters.Filter):  # type: ignore[misc]  # django-filter has no types
@@ -127,6 +140,7 @@ class JobFilter(StrictFilterSet):
         label=gettext_lazy("Status"),
         choices=[(s.value, s.value) for s in JobStatus],
         widget=forms.CheckboxSelectMultiple,
+        distinct=False,
     )
     kind = _text(gettext_lazy("Kind"))
     queue = _text(gettext_lazy("Queue"))
@@ -187,17 +201,19 @@ class JobFilter(StrictFilterSet):
         jobs: QuerySet[Job] = Job.objects.all()
         clean = self.form.cleaned_data
         if clean["hold"]:
-            return jobs.exclude(hold_reason="")
+            return indexed.held(jobs)
         if clean["parent"]:
             return jobs.filter(parent=clean["parent"])
         if clean["id"]:
             return jobs.filter(id__range=clean["id"])
-        statuses = set(clean["status"])
-        if statuses and statuses <= INDEXED:
-            return jobs.filter(status__in=sorted(statuses))
-        if statuses and statuses <= CLAIMABLE and (held := claimable()) is not None:
-            return jobs.filter(id__in=[job_id for status in sorted(statuses) for job_id in held[status]])
-        return jobs
+        if len(clean["status"]) != 1:  # several statuses would have to be sorted together
+            return jobs
+        status = clean["status"][0]
+        if status in CLAIMABLE:
+            few = walk.few_claimable(status)
+            return jobs if few is None else jobs.filter(id__in=few)
+        scope = walk.along_index(status)
+        return jobs if scope is None else scope
 
 
 class RefusalFilter(StrictFilterSet):
@@ -208,9 +224,7 @@ class RefusalFilter(StrictFilterSet):
     )
     worker = _text(gettext_lazy("Worker"), method="by_worker")
     job = _Filter(CursorField, label=gettext_lazy("Job"), field_name="job_id")
-    before = django_filters.NumberFilter(
-        method="not_here", min_value=0, max_value=2**63 - 1, decimal_places=0
-    )
+    before = _Filter(NumberField, method="not_here")
 
     def by_worker(self, refusals: QuerySet[FenceRefusal], _name: str, value: str) -> QuerySet[FenceRefusal]:
         """Keep the refusals of this worker; `host` and `host:pid` mean all of them."""

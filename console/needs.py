@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Min
 
 from console import bounded
 from jobs.explain import Surroundings
+from jobs.ledger import indexed
 from jobs.models import EffectSlot, Job, Queue, Worker
 from jobs.status import EffectStatus, JobStatus
 
 SHOWN = 5
+READ = 2000
+"""Rows read of each trouble: beyond that it is one trouble, however many rows it has."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,9 @@ def read(around: Surroundings) -> Needs:
 def uncertain() -> list[Group]:
     """Return the jobs with an unknown outcome by kind, the kind that waits longest first."""
     open_slots = EffectSlot.objects.filter(
-        pk__in=EffectSlot.objects.filter(status=EffectStatus.UNKNOWN)
+        pk__in=indexed.open_effects(EffectSlot.objects.filter(status=EffectStatus.UNKNOWN))
         .order_by("changed_at")
-        .values("pk")[: bounded.LIMIT]
+        .values("pk")[:READ]
     )
     rows = (
         open_slots.filter(job__status=JobStatus.UNCERTAIN)
@@ -97,26 +99,22 @@ def uncertain() -> list[Group]:
 
 def failed_lately(now: datetime) -> tuple[list[Group], bool]:
     """Return what failed in the last 24 hours by error code, and whether more may have."""
-    newest = Job.objects.filter(status=JobStatus.FAILED).order_by("-id").values("pk")[: bounded.LIMIT]
-    rows: Any = (
-        Job.objects.filter(pk__in=newest, finished_at__gt=now - timedelta(hours=24))
-        .order_by()
-        .values_list("error_code")
-        .annotate(
-            n=Count("id"), since=Max("finished_at"), last=Max("kind"), kinds=Count("kind", distinct=True)
-        )
-    )
-    groups = [
-        Group(code, n, since, kind if kinds == 1 else f"{kind} +{kinds - 1}")
-        for code, n, since, kind, kinds in rows
-    ]
+    newest = indexed.abnormal(Job.objects.filter(status=JobStatus.FAILED)).order_by("-id")
+    rows = newest.values_list("error_code", "kind", "finished_at")[:READ]
+    lately = [(code, kind, at) for code, kind, at in rows if at > now - timedelta(hours=24)]
+    groups = []
+    for code in {code for code, _, _ in lately}:
+        kinds = sorted({kind for other, kind, _ in lately if other == code})
+        ends = [at for other, _, at in lately if other == code]
+        example = kinds[0] if len(kinds) == 1 else f"{kinds[0]} +{len(kinds) - 1}"
+        groups.append(Group(code, len(ends), max(ends), example))
     groups.sort(key=lambda g: (-g.count, g.name))
-    return groups, sum(g.count for g in groups) >= bounded.LIMIT
+    return groups, len(lately) >= READ
 
 
 def held() -> list[Group]:
     """Return the jobs on hold by reason."""
-    newest = Job.objects.exclude(hold_reason="").order_by("-id").values("pk")[: bounded.LIMIT]
+    newest = indexed.held(Job.objects.all()).order_by("-id").values("pk")[:READ]
     rows = (
         Job.objects.filter(pk__in=newest)
         .order_by()
@@ -131,15 +129,15 @@ def paused(around: Surroundings) -> list[Paused]:
     names = sorted(around.paused)
     if not names:
         return []
-    waiting = Job.objects.filter(ready_at__isnull=False, queue__in=names)
+    waiting = indexed.ready(Job.objects.filter(queue__in=names))
     rows = (
-        Job.objects.filter(pk__in=waiting.order_by().values("pk")[: bounded.LIMIT])
+        Job.objects.filter(pk__in=waiting.order_by().values("pk")[:READ])
         .order_by()
         .values_list("queue")
         .annotate(n=Count("id"), oldest=Min("ready_at"))
     )
     found = {queue: (n, oldest) for queue, n, oldest in rows}
-    full = sum(n for n, _ in found.values()) >= bounded.LIMIT
+    full = sum(n for n, _ in found.values()) >= READ
     return [
         Paused(
             around.paused[name],

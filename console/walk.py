@@ -7,21 +7,24 @@ finds by itself (a status that is not normal, a hold, a parent, what may be clai
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from django.db import models
 from django.db.models import Q, QuerySet
 
 from console import bounded
 from console.bounded import Count
+from jobs.ledger import indexed
 from jobs.models import Job
 from jobs.status import CLAIMABLE, JobStatus
 
 WINDOW = 50_000
 SIZE = 50
-ABNORMAL = ("blocked", "cancelled", "failed", "skipped", "uncertain")
-INDEXED = frozenset([*ABNORMAL, "running"])
-"""Statuses that have a partial index of their own."""
+HELD = 2000
+"""So many claimable jobs are listed exactly; more are walked to like any other."""
+NEWEST = 10_000
+"""Succeeded jobs are counted among so many of the newest: there is no index of what went well."""
 
 
 @dataclass(frozen=True)
@@ -66,50 +69,54 @@ def newer(
     return Stretch(rows, older=rows[-1].id if rows else after, newer=ceiling if cut else rows[0].id, cut=cut)
 
 
-def claimable() -> dict[str, list[uuid.UUID]] | None:
-    """Return the ids of all pending and all waiting jobs, or None where they are too many to hold.
+def along_index(status: str) -> QuerySet[Job] | None:
+    """Return the jobs of a status by an index of it; None where it has none, or is spread over three."""
+    jobs: QuerySet[Job] = Job.objects.all()
+    if status in indexed.ABNORMAL:
+        return indexed.abnormal(jobs.filter(status=status))
+    return indexed.running(jobs) if status == JobStatus.RUNNING else None
 
-    Three partial indexes hold them between them: ready, due later, on hold.
+
+def few_claimable(status: str) -> list[uuid.UUID] | None:
+    """Return the ids of all pending, or all waiting, jobs; None where there are too many claimable ones.
+
+    Three indexes hold them: ready, due later, on hold. Of each its first rows are read, whatever their
+    status: to look for the few waiting ones among many ready ones would read them all.
     """
-    sources = (
-        Job.objects.filter(ready_at__isnull=False),
-        Job.objects.filter(ready_at__isnull=True, status__in=sorted(CLAIMABLE), hold_reason=""),
-        Job.objects.filter(~Q(hold_reason=""), ready_at__isnull=True, status__in=sorted(CLAIMABLE)),
-    )
-    found: dict[str, list[uuid.UUID]] = {JobStatus.PENDING: [], JobStatus.WAITING: []}
-    for source in sources:
-        rows = list(source.order_by().values_list("status", "id")[: bounded.LIMIT + 1])
-        if len(rows) > bounded.LIMIT:
+    found: list[uuid.UUID] = []
+    for source in _claimable():
+        rows = list(source.values_list("status", "id")[: HELD + 1])
+        if len(rows) > HELD:
             return None
-        for status, job_id in rows:
-            found[status].append(job_id)
+        found += [job_id for word, job_id in rows if word == status]
     return found
+
+
+def _claimable() -> list[QuerySet[Job]]:
+    jobs: QuerySet[Job] = Job.objects.order_by()
+    return [indexed.ready(jobs), indexed.due(jobs), indexed.held(jobs)]
 
 
 def counts() -> list[tuple[str, Count]]:
     """Return how many jobs there are of each status, reading a bounded number of rows."""
-    held = claimable()
-    newest: dict[str, Any] = Job.objects.order_by("-id")[: bounded.LIMIT * 2].aggregate(
-        **{s: _of(s) for s in ("pending", "waiting", "succeeded")}, rows=_of(None)
-    )
-    big = newest["rows"] >= bounded.LIMIT * 2
+    claimable = _by_status(_claimable(), sorted(CLAIMABLE), HELD)
+    if claimable[JobStatus.PENDING].more:  # what is ready is pending, but for a few; its index says how many
+        claimable[JobStatus.PENDING] = bounded.count(_claimable()[0])
+    normal = _by_status([Job.objects.order_by("-id")], [JobStatus.SUCCEEDED], NEWEST)
     answer = []
     for status in JobStatus:
-        if status in INDEXED:
-            number = bounded.count(Job.objects.filter(status=status))
-        elif status in CLAIMABLE and held is not None:
-            number = _capped(len(held[status]), more=False)
-        else:
-            number = _capped(newest[status], more=big)
+        scope = along_index(status)
+        number = (claimable | normal)[status] if scope is None else bounded.count(scope)
         answer.append((status.value, number))
     return answer
 
 
-def _of(status: str | None) -> Any:
-    from django.db.models import Count as CountRows
-
-    return CountRows("id", filter=Q(status=status) if status else None)
-
-
-def _capped(n: int, *, more: bool) -> Count:
-    return Count(min(n, bounded.LIMIT), more or n > bounded.LIMIT)
+def _by_status(sources: list[QuerySet[Job]], statuses: Sequence[str], limit: int) -> dict[str, Count]:
+    """Count statuses among the first rows of each source; a source that goes on makes it "at least"."""
+    total, more = dict.fromkeys(statuses, 0), False
+    for source in sources:
+        parts = {status: models.Count("id", filter=Q(status=status)) for status in statuses}
+        found = source[:limit].aggregate(rows=models.Count("id"), **parts)
+        more = more or found["rows"] >= limit
+        total = {status: n + found[status] for status, n in total.items()}
+    return {s: Count(min(n, bounded.LIMIT), more or n > bounded.LIMIT) for s, n in total.items()}

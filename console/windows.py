@@ -34,7 +34,7 @@ class Window(ModelAdmin):
     actions = None
     paginator = BoundedPaginator
     show_full_result_count = False
-    list_per_page = 100
+    list_per_page = 50
     list_max_show_all = 0
     sortable_by: ClassVar[Any] = ()
     preserve_filters = False

@@ -156,7 +156,10 @@ class JobsPage(Page):
 
     def _stretch(self) -> Stretch:
         clean = self.filters.form.cleaned_data
-        matching, scope = self.filters.qs, self.filters.scope()
+        scope = self.filters.scope()
+        # Within the scope, whose own condition leads along its index.
+        self.filters.queryset = scope.only(*ROW)
+        matching = self.filters.qs
         if clean["after"]:
             stretch = walk.newer(matching, scope, after=clean["after"])
             if stretch is not None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext_lazy as _
+from django.db.models import Count, Min, QuerySet
+from django.utils.translation import gettext_lazy
 
 from console import bounded, charts, figures
 from console.charts import Bar
 from console.pages.base import Page
 from jobs import handlers
+from jobs.ledger import indexed
 from jobs.models import Job, Queue
-from jobs.status import CLAIMABLE, JobStatus
 
 SHOWN = 60
 
@@ -43,22 +45,18 @@ class QueuesPage(Page):
 
     def page(self) -> dict[str, Any]:
         """Return the title."""
-        return {"title": _("Queues")}
+        return {"title": gettext_lazy("Queues")}
 
     def table(self) -> dict[str, Any]:
         """Return the queues. Depths are counted one by one, or a full queue would hide the rest."""
-        running = _by_queue(status=JobStatus.RUNNING)
-        later = _by_queue(ready_at__isnull=True, status__in=sorted(CLAIMABLE), hold_reason="")
+        running = _by_queue(indexed.running(Job.objects.all()))
+        later = _by_queue(indexed.due(Job.objects.all()))
         series = figures.commits_by_queue(self.around.now)
         serving = Counter(name for worker in self.around.live for name in set(worker.queues))
         names = self._names({*running, *later, *series} | (set(serving) - {"*"}))
         rows = []
         for name in names[:SHOWN]:
-            waiting = Job.objects.filter(ready_at__isnull=False, queue=name)
-            depth = bounded.count(waiting)
-            oldest = (
-                waiting.order_by("ready_at").values_list("ready_at", flat=True).first() if depth else None
-            )
+            depth, oldest = _depth(name)
             commits = series.get(name, [])
             rows.append(
                 QueueRow(
@@ -78,12 +76,28 @@ class QueuesPage(Page):
 
     def _names(self, seen: set[str]) -> list[str]:
         said = Queue.objects.order_by("name").values_list("name", flat=True)[: SHOWN + 1]
-        first = Job.objects.filter(ready_at__isnull=False).order_by().values_list("queue", flat=True)
         declared = {handler.queue for handler in handlers.registered()}
-        return sorted(seen | declared | set(said) | set(first[: bounded.LIMIT]))
+        return sorted(seen | declared | set(said) | set(_with_ready_jobs()))
 
 
-def _by_queue(**condition: Any) -> Counter[str]:
+def _depth(name: str) -> tuple[bounded.Count, datetime | None]:
+    """Return how many jobs are ready in a queue and since when, read from the first rows of its index."""
+    first = indexed.ready(Job.objects.filter(queue=name)).order_by()[: bounded.LIMIT + 1]
+    found = first.aggregate(n=Count("id"), oldest=Min("ready_at"))
+    return bounded.Count(min(found["n"], bounded.LIMIT), found["n"] > bounded.LIMIT), found["oldest"]
+
+
+def _with_ready_jobs() -> Iterator[str]:
+    """Yield the queues in which something is ready, skipping along the index: a full one hides none."""
+    ready = indexed.ready(Job.objects.all()).order_by("queue").values_list("queue", flat=True)
+    name = ready.first()
+    for _ in range(SHOWN):
+        if name is None:
+            return
+        yield name
+        name = ready.filter(queue__gt=name).first()
+
+
+def _by_queue(jobs: QuerySet[Job]) -> Counter[str]:
     """Return how many jobs of a small set are in each queue; the set is read up to the limit."""
-    names = Job.objects.filter(**condition).order_by().values_list("queue", flat=True)
-    return Counter(names[: bounded.LIMIT])
+    return Counter(jobs.order_by().values_list("queue", flat=True)[: bounded.LIMIT])

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from console import bounded, history
 from console.pages.base import Page
+from jobs.ledger import indexed
 from jobs.models import Change, Job
-from jobs.status import JobStatus
 
 VERBS = ("raise_epoch", "open_claims", "close_claims", "pause_queue", "resume_queue")
 WINDOW = 50_000
@@ -33,7 +33,7 @@ class SchedulerPage(Page):
     def state(self) -> dict[str, Any]:
         """Return the row, the leases by epoch, and the last acts on the cluster."""
         scheduler = self.around.scheduler
-        running = Job.objects.filter(status=JobStatus.RUNNING).order_by()
+        running = indexed.running(Job.objects.all()).order_by()
         by_epoch = Counter(running.values_list("scheduler_epoch", flat=True)[: bounded.LIMIT])
         newest = Change.objects.aggregate(newest=Max("id"))["newest"] or 0
         acts = Change.objects.filter(id__gt=newest - WINDOW, verb__in=VERBS).order_by("-id")[:SHOWN]

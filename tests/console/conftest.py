@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
@@ -22,7 +23,7 @@ def handler() -> ClientHandler:
 
 
 @pytest.fixture
-def browse(db, django_user_model, handler) -> Callable[[str], Client]:
+def browse(db: None, django_user_model: Any, handler: ClientHandler) -> Callable[[str], Client]:
     """Return a client of a role: one of ROLES, `nobody` (staff without a group), `outsider`, `anonymous`."""
     groups.lay("default")
 
@@ -43,16 +44,17 @@ def browse(db, django_user_model, handler) -> Callable[[str], Client]:
 
 
 @pytest.fixture
-def viewer(browse) -> Client:
+def viewer(browse: Callable[[str], Client]) -> Client:
     """A person who may look at everything and do nothing."""
     return browse("viewer")
 
 
 @pytest.fixture
-def job(db) -> Job:
+def job(db: None) -> Job:
     """A job with an ended attempt, an open effect, a refused write and a person's request."""
     lease = build.running(label="a label", unique_key="a-key")
     assert Job.objects.uncertain(lease, "no answer came", now=build.at(1)).landed
     assert not Job.objects.commit(lease, {"late": True}, now=build.at(2)).landed
     Job.objects.cancel(build.id_of(lease), actor="someone", reason="not needed", now=build.at(3))
-    return Job.objects.get(pk=build.id_of(lease))
+    found: Job = Job.objects.get(pk=build.id_of(lease))
+    return found

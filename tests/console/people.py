@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from tests import build
 
 ROLES = ("viewer", "operator", "adjudicator", "approver", "admin")
 
 
-def jobs(count: int, **options: object) -> list[uuid.UUID]:
+def jobs(count: int, **options: Any) -> list[uuid.UUID]:
     """Enqueue so many jobs, one a second; returns their ids, oldest first."""
     return [build.enqueue(now=build.at(n), **options) for n in range(count)]

@@ -1,0 +1,62 @@
+"""Reading along a partial index: its own condition, as literals.
+
+SQLite takes a partial index only where the query states the index's condition word for word. A bound
+parameter proves nothing to it, so that `status = ?` reads the whole table, and every refresh of a list with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from django.db.models import BooleanField, Func, Model, QuerySet
+
+from jobs.status import CLAIMABLE, OPEN_EFFECT, TERMINAL, JobStatus
+
+M = TypeVar("M", bound=Model)
+
+ABNORMAL = sorted({JobStatus.BLOCKED, JobStatus.UNCERTAIN, *TERMINAL} - {JobStatus.SUCCEEDED})
+"""The statuses that `job_abnormal` holds."""
+
+
+def _words(statuses: Any) -> str:
+    return ", ".join(f"'{status}'" for status in sorted(statuses))
+
+
+class _Stated(Func):
+    """A condition on one column, written into the statement as it is."""
+
+    output_field = BooleanField()
+
+    def __init__(self, column: str, condition: str) -> None:
+        super().__init__(column, template=condition)
+
+
+def abnormal(jobs: QuerySet[M]) -> QuerySet[M]:
+    """Keep the jobs whose status is not one of the normal path: by status, newest first (`job_abnormal`)."""
+    return jobs.filter(_Stated("status", f"%(expressions)s IN ({_words(ABNORMAL)})"))
+
+
+def running(jobs: QuerySet[M]) -> QuerySet[M]:
+    """Keep the jobs that run (`job_running`)."""
+    return jobs.filter(_Stated("status", f"%(expressions)s = '{JobStatus.RUNNING}'"))
+
+
+def ready(jobs: QuerySet[M]) -> QuerySet[M]:
+    """Keep the jobs that could be claimed now: by queue (`job_ready`)."""
+    return jobs.filter(ready_at__isnull=False)
+
+
+def due(jobs: QuerySet[M]) -> QuerySet[M]:
+    """Keep the jobs that become claimable by time alone: by due time (`job_due`)."""
+    claimable = _Stated("status", f"%(expressions)s IN ({_words(CLAIMABLE)})")
+    return jobs.filter(_Stated("hold_reason", "%(expressions)s = ''"), claimable, ready_at__isnull=True)
+
+
+def held(jobs: QuerySet[M]) -> QuerySet[M]:
+    """Keep the jobs on hold: newest first (`job_held`)."""
+    return jobs.filter(_Stated("hold_reason", "NOT (%(expressions)s = '')"))
+
+
+def open_effects(slots: QuerySet[M]) -> QuerySet[M]:
+    """Keep the slots whose outcome is open: longest unchanged first (`effect_open`)."""
+    return slots.filter(_Stated("status", f"%(expressions)s IN ({_words(OPEN_EFFECT)})"))

@@ -1,0 +1,154 @@
+"""Stored markup: whatever a job, a worker or a person wrote stays text on every page (S75)."""
+
+import html
+import re
+
+import pytest
+from django.urls import reverse
+
+from jobs.ledger import settle
+from jobs.ledger import worker as worker_rows
+from jobs.ledger.session import transact
+from jobs.models import Attempt, Change, FenceRefusal, Job, Worker
+from jobs.vocabulary import JOB
+from tests import build
+
+pytestmark = pytest.mark.django_db
+
+EVIL = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "</pre></textarea><b>x",
+    "{{ 7|add:7 }}{% now 'Y' %}",
+    "javascript:alert(1)",
+    "</title><script src=//evil.example></script>",
+    "&lt;b&gt;&#60;i&#62;",
+    "\u202egnp.exe",
+]
+TAGS = re.compile(r"<(script|img|svg|b|i|iframe)\b[^>]*(alert|onerror|onload|evil)", re.IGNORECASE)
+
+
+def spread(evil):
+    """Write the text into every field that people or workers may write into; returns the job's id."""
+    worker = f"{evil}:1:a"[:200]
+    arguments = {"plain": evil, evil: [evil, {"deep": {evil: evil}}]}
+    job_id = Job.objects.enqueue(
+        build.KIND,
+        arguments,
+        options=build_options(evil),
+        now=build.T0,
+    ).job_id
+
+    def write(session):
+        worker_rows.register(
+            session,
+            id=worker,
+            host=evil[:100],
+            pid=1,
+            boot_id="",
+            version=evil[:40],
+            queues=[evil],
+            kinds=[evil] * 5,
+            concurrency=1,
+            epoch=1,
+        )
+
+    ledger(write)
+    lease = Job.objects.claim_job(job_id, worker_id=worker, ttl=60, now=build.at(1))
+    note = {"attempt_id": lease.attempt_id, "beats": 1, "progress_done": 1, "progress_total": 2}
+    ledger(
+        lambda s: settle.note_attempts(s, [note | {"progress_note": evil[:200], "log": f"{evil}\n{evil}"}])
+    )
+    from jobs import admission
+
+    ending = admission.failure(
+        lease, "RUNTIME_HANDLER_EXCEPTION", evil, retry_after=0.0, traceback=f"{evil}\n{evil}"
+    )
+    Job.objects.runtime.end([ending], now=build.at(2))
+    Job.objects.commit(lease, {"late": evil}, now=build.at(3))
+    again = Job.objects.claim_job(job_id, worker_id=worker, ttl=60, now=build.at(4))
+    Job.objects.uncertain(again, evil, reference=evil[:100], now=build.at(5))
+    Job.objects.cancel(job_id, actor=evil[:150], reason=evil, now=build.at(6))
+    done = build.running(now=build.at(7), label=evil)
+    Job.objects.commit(done, {"result": evil, evil: evil}, now=build.at(8))
+    Job.objects.pause_queue("mail", actor=evil[:150], reason=evil, now=build.at(9))
+    Job.objects.close_claims(actor=evil[:150], reason=evil, now=build.at(10))
+    return job_id, build.id_of(done)
+
+
+def build_options(evil):
+    from jobs.handlers import Options
+
+    return Options(label=evil, unique_key=evil, concurrency_key=evil, enqueued_by=evil[:150], max_attempts=5)
+
+
+def ledger(work):
+    return transact(work, using="default", vocabulary=JOB, now=build.T0, durable=False, fenced=False)
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_what_was_stored_stays_text(browse, evil):
+    client = browse("admin")
+    job_id, done = spread(evil)
+    urls = [
+        *(
+            reverse(f"admin:{name}")
+            for name in ("index", "jobs", "queues", "workers", "refusals", "scheduler")
+        ),
+        reverse("admin:job", args=[job_id]),
+        reverse("admin:job", args=[done]),
+        *(
+            reverse(f"admin:jobs_{name}_changelist")
+            for name in ("attempt", "worker", "change", "fencerefusal", "queue")
+        ),
+        reverse(
+            "admin:jobs_attempt_change", args=[Attempt.objects.filter(job_id=job_id).latest("generation").pk]
+        ),
+        reverse("admin:jobs_change_change", args=[Change.objects.exclude(actor="").latest("id").pk]),
+        reverse("admin:jobs_fencerefusal_change", args=[FenceRefusal.objects.latest("id").pk]),
+    ]
+    seen = 0
+    for url in urls:
+        answer = client.get(url)
+        page = answer.content.decode()
+        assert answer.status_code == 200, url
+        assert not TAGS.search(page), url
+        assert "14" + "2026" not in page
+        seen += html.escape(evil[:20]).replace("&#x27;", "&#39;") in page or html.escape(evil[:20]) in page
+    assert seen >= 6
+    assert Worker.objects.count() == 1
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_what_an_address_holds_stays_text(viewer, evil):
+    for name in ("index", "jobs", "refusals"):
+        for key in ("q", "kind", "range", "label", evil):
+            page = viewer.get(reverse(f"admin:{name}"), {key: evil}).content.decode()
+            assert not TAGS.search(page)
+    assert not TAGS.search(viewer.get("/" + evil.replace("\u202e", "") + "/").content.decode())
+
+
+def test_runbook_is_a_link_only_where_it_is_an_address_of_the_web():
+    from console.templatetags.console import is_link
+
+    assert is_link("https://runbooks.example/x")
+    assert not is_link("javascript:alert(1)//https://")
+    assert not is_link(" https://x")
+    assert not is_link("data:text/html,x")
+
+
+def test_handler_of_a_kind_is_never_called_by_a_page(viewer):
+    """A template calls whatever can be called: a handler in its context would run the job."""
+    from jobs import handlers
+
+    calls = []
+
+    @handlers.job("tests.called", owner="somebody", runbook="https://runbooks.example/x")
+    def called(**_arguments):
+        calls.append(1)
+
+    page = viewer.get(reverse("admin:job", args=[called.enqueue().job_id])).content.decode()
+    assert "somebody" in page
+    assert 'href="https://runbooks.example/x"' in page
+    assert calls == []

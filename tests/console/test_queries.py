@@ -1,0 +1,85 @@
+"""What a page costs: a fixed number of queries, whatever there is to show."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from jobs.explain import explain_many
+from jobs.models import Job
+from jobs.status import JobStatus
+from tests import build
+from tests.console import people
+
+pytestmark = pytest.mark.django_db
+
+
+def cost(client, url, **headers):
+    client.get(url)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(url, headers=headers).status_code == 200
+    return len(queries)
+
+
+def of_every_status(times):
+    for _ in range(times):
+        for status in JobStatus:
+            build.job(status)
+
+
+@pytest.mark.parametrize("name", ["index", "jobs", "queues", "workers", "refusals", "scheduler"])
+def test_page_costs_the_same_with_few_rows_and_with_many(viewer, job, name):
+    url = reverse(f"admin:{name}")
+    of_every_status(1)
+    few = cost(viewer, url)
+    of_every_status(4)
+    assert cost(viewer, url) == few
+
+
+def test_jobs_page_costs_the_same_with_few_attempts_and_with_many(viewer):
+    def tried(times):
+        job_id = build.enqueue(now=build.T0, max_attempts=20)
+        for n in range(times):
+            lease = build.claim(job_id, now=build.at(2 * n))
+            Job.objects.fail(
+                lease, "RUNTIME_HANDLER_EXCEPTION", "no", retry_after=0.5, now=build.at(2 * n + 1)
+            )
+        return cost(viewer, reverse("admin:job", args=[job_id]))
+
+    assert tried(1) == tried(9)
+
+
+@pytest.mark.parametrize(
+    ("region", "most"),
+    [("index needs", 14), ("index proof", 9), ("index flow", 7), ("jobs table", 12), ("jobs counts", 16)],
+)
+def test_refresh_of_a_region_costs_that_region_only(viewer, job, region, most):
+    name, target = region.split()
+    url = reverse(f"admin:{name}")
+    whole = cost(viewer, url)
+    part = cost(viewer, url, **{"HX-Request": "true", "HX-Target": target})
+    assert part <= most
+    assert part < whole
+
+
+def test_reasons_of_a_page_of_jobs_cost_four_queries():
+    of_every_status(3)
+    jobs = list(Job.objects.all())
+    assert len(jobs) == 27
+    with CaptureQueriesContext(connection) as queries:
+        reasons = explain_many(jobs)
+    assert len(queries) <= 4
+    assert len(reasons) == 27
+
+
+def test_reasons_of_many_are_the_reasons_of_each():
+    from jobs.explain import Surroundings, explain
+
+    of_every_status(1)
+    people.jobs(2, queue="mail")
+    Job.objects.pause_queue("mail", actor="a", reason="r", now=build.T0)
+    jobs = list(Job.objects.all())
+    now = build.at(30)
+    together = explain_many(jobs, around=Surroundings(now=now))
+    assert together == [explain(job, now=now) for job in jobs]
+    assert len({reason.code for reason in together}) >= 8
