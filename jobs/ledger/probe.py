@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from jobs.ledger.session import Session
+from jobs.outcomes import Lease
 
 READY = """
       (SELECT COUNT(*) FROM (SELECT 1 FROM {table} AS j
@@ -31,13 +32,14 @@ SELECT s.epoch
      , (SELECT MIN(j.{deadline_at}) FROM {table} AS j
          WHERE j.{deadline_at} IS NOT NULL AND j.{status} IN {in:idle}
            AND j.{hold_reason} <> 'quarantine')
-     , r.running, r.expired, r.cancels
+     , r.running, r.expired, r.mine, r.cancels
      , READY
      , t.now
   FROM jobs_scheduler AS s CROSS JOIN t CROSS JOIN
        (SELECT COUNT(CASE WHEN j.{queue} IN (QUEUES) THEN 1 END) AS running
              , COUNT(CASE WHEN j.{hold_reason} <> 'quarantine' AND (j.{lease_expires_at} <= t.now
                      OR j.{scheduler_epoch} < (SELECT e.epoch FROM jobs_scheduler e WHERE e.id = 1)) THEN 1 END) AS expired
+             , COUNT(CASE WHEN j.{worker_id} = %(worker)s AND j.{hold_reason} <> 'quarantine' THEN 1 END) AS mine
              , COUNT(CASE WHEN j.{worker_id} = %(worker)s AND j.{cancel_requested_at} IS NOT NULL THEN 1 END) AS cancels
           FROM {table} AS j CROSS JOIN t
          WHERE j.{status} = {:running}) AS r
@@ -49,7 +51,7 @@ class Findings(NamedTuple):
     """What a probe saw.
 
     `due_in` is seconds until the next delayed job comes due, None when there is none; `running` counts the
-    asked queues only; `cancels` are requests on what the worker itself holds.
+    asked queues only; `mine` is what the worker holds itself, `cancels` the requests on those.
     """
 
     epoch: int
@@ -61,6 +63,7 @@ class Findings(NamedTuple):
     past_deadline: bool
     running: int
     expired: int
+    mine: int
     cancels: int
     ready: bool
 
@@ -80,7 +83,7 @@ def probe(session: Session, *, worker: str, queues: Sequence[str], kinds: Sequen
     names: dict[str, Any] = {f"queue_{n}": queue for n, queue in enumerate(queues)}
     names |= {f"kind_{n}": kind for n, kind in enumerate(kinds)}
     row = session.run(probe_text(len(queues), len(kinds)), worker=worker, **names)[0]
-    now, due, deadline = (session.moment(row[index]) for index in (10, 4, 5))
+    now, due, deadline = (session.moment(row[index]) for index in (11, 4, 5))
     assert isinstance(now, datetime)  # noqa: S101
     return Findings(
         epoch=row[0],
@@ -92,6 +95,36 @@ def probe(session: Session, *, worker: str, queues: Sequence[str], kinds: Sequen
         past_deadline=deadline is not None and deadline <= now,
         running=row[6],
         expired=row[7],
-        cancels=row[8],
-        ready=row[9] > 0,
+        mine=row[8],
+        cancels=row[9],
+        ready=row[10] > 0,
     )
+
+
+HELD_BY = """
+SELECT {key:j.{id}}, {key:j.{attempt_id}}, j.{generation}, j.{scheduler_epoch}, j.{lease_seconds},
+       j.{cancel_generation}, j.{revision}, j.{input_digest}, j.{kind}, j.{queue}
+  FROM {table} AS j
+ WHERE j.{status} = {:running} AND j.{worker_id} = %(worker)s AND j.{hold_reason} <> 'quarantine'
+"""
+
+
+def held_by(session: Session, worker: str) -> list[Lease]:
+    """Return every lease that the database says `worker` holds, without its input: good for giving it back."""
+    return [
+        Lease(
+            job_id=row[0],
+            attempt_id=row[1],
+            generation=row[2],
+            worker_id=worker,
+            epoch=row[3],
+            lease_expires_at=None,
+            ttl_seconds=row[4],
+            cancel_generation=row[5],
+            revision=row[6],
+            input_digest=row[7],
+            kind=row[8],
+            queue=row[9],
+        )
+        for row in session.run(HELD_BY, worker=worker)
+    ]

@@ -8,6 +8,8 @@ from datetime import datetime
 
 from jobs import handlers
 from jobs.failpoints import failpoint
+from jobs.ledger.probe import held_by
+from jobs.ledger.session import Session
 from jobs.manager import LONGEST_LEASE
 from jobs.outcomes import Ending, Lease
 from jobs.runtime import KINDS_PER_CLAIM, DurableJobRuntime
@@ -67,6 +69,24 @@ class Claims:
         self._turns += 1
         self.tally.claimed += len(leases)
         return [self._hold(lease, sent) for lease in leases]
+
+    def return_unheld(self, *, now: datetime | None = None) -> int:
+        """Give back what the database says we hold and we never got: the answer to that claim was lost (S79).
+
+        Only the thread that claims may call this, so that no claim is under way meanwhile.
+        """
+        session = Session(self.runtime.using, self.runtime.vocabulary, now)
+        leases = {lease.attempt_id: lease for lease in held_by(session, self.worker_id)}
+        unheld = self.holdings.never_held(leases, self.clock())
+        if not unheld:
+            return 0
+        log.warning("claims without an answer are given back", extra={"jobs": len(unheld)})
+        message = "the answer to its claim was lost"
+        endings = [
+            Ending.release(leases[attempt_id], error_code="WORKER_LEASE_RELEASED", message=message)
+            for attempt_id in unheld
+        ]
+        return sum(outcome.landed for outcome in self.runtime.end(endings, now=now))
 
     def _hold(self, lease: Lease, sent: float) -> Held:
         handler = handlers.find(lease.kind)

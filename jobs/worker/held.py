@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +22,8 @@ from jobs.outcomes import Lease
 # must know that its leases are gone (contract §2). Other systems have the next best.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 LARGEST = 2**63 - 1
+REMEMBERED_SECONDS = 600.0
+"""How long beyond its end a lease that was let go is remembered: until recovery has surely been by."""
 
 
 def boottime() -> float:
@@ -190,13 +192,24 @@ class Holdings:
 
     def __init__(self) -> None:
         self._by_attempt: dict[Any, Held] = {}
+        self._let_go: dict[Any, float] = {}
 
     def add(self, held: Held) -> None:
         self._by_attempt[held.lease.attempt_id] = held
 
     def drop(self, held: Held) -> None:
         """The lease is given up, committed or lost: nobody renews it any more."""
+        if held.lost:
+            self._let_go[held.lease.attempt_id] = held.surely_ends
         self._by_attempt.pop(held.lease.attempt_id, None)
+
+    def never_held(self, attempt_ids: Iterable[Any], now: float) -> set[Any]:
+        """Return those of `attempt_ids` that this process never had in its hands.
+
+        A lease that was let go on purpose is not among them: it must run out, and cost its attempt.
+        """
+        self._let_go = {a: ends for a, ends in self._let_go.items() if now < ends + REMEMBERED_SECONDS}
+        return set(attempt_ids) - self._by_attempt.keys() - self._let_go.keys()
 
     def __len__(self) -> int:
         return len(self._by_attempt)

@@ -136,6 +136,7 @@ class Worker:
     def attend(self, *, now: datetime | None = None) -> Findings:
         """Look what there is to do, and do everybody's duties: recovery, promotion, pruning."""
         pairs = len(self.queues) * len(self.kinds)
+        holding = len(self.holdings)
         found = probe(
             Session(self.using, self.runtime.vocabulary, now),
             worker=self.id,
@@ -152,6 +153,8 @@ class Worker:
             self.beat.close_claims()
         if found.cancels > sum(held.cancel_requested for held in self.holdings):
             self.beat.hasten()
+        if found.mine > holding:
+            self.claims.return_unheld(now=now)
         if not found.expired:
             self.duties.all_alive()
         if found.expired or found.past_deadline:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.models import Attempt, Job
+from jobs.models import Job
 from jobs.models import Worker as WorkerRow
 from jobs.status import AttemptStatus, JobStatus
 from jobs.worker.loop import Unfit, Worker
@@ -200,17 +200,36 @@ def test_every_start_has_a_worker_id_of_its_own_and_a_row() -> None:
     assert WorkerRow.objects.filter(kinds=["tests.kind"], queues=["default"], concurrency=4).count() == 2
 
 
-def test_a_claim_whose_answer_was_lost_costs_one_attempt_and_one_lease(monkeypatch: Any) -> None:
-    """The worker never learns of that claim; its lease runs out, and the job runs again."""
+def test_jobs_whose_claims_answer_was_lost_are_given_back_at_once_and_cost_no_attempt() -> None:
+    scene = Scene(kinds=[kind(max_attempts=1).name])
+    ids = [scene.enqueue(kind(max_attempts=1)) for _ in range(3)]
+    scene.worker.register(now=scene.now)
+    Job.objects.claim(
+        worker_id=scene.worker.id, queues=["default"], kinds=["tests.kind"], max_claims=3, now=scene.now
+    )
+    assert scene.step() == 3
+    for job_id in ids:
+        assert (row(job_id).status, row(job_id).attempts_used) == (JobStatus.SUCCEEDED, 1)
+        assert [a.status for a in attempts(job_id)] == [AttemptStatus.RELEASED, AttemptStatus.COMMITTED]
+
+
+def test_what_a_worker_let_go_on_purpose_is_not_given_back_as_if_it_had_never_come() -> None:
     scene = Scene(kinds=[kind().name])
     job_id = scene.enqueue(kind())
-    scene.worker.register(now=scene.now)
-    Job.objects.claim(worker_id=scene.worker.id, queues=["default"], kinds=["tests.kind"], now=scene.now)
-    assert scene.step() == 0
-    scene.seconds = 60
+    scene.claim()
+    (held,) = scene.worker.holdings
+    held.lose("ENDING_REFUSED")
+    scene.worker.holdings.drop(held)
+    scene.worker.attend(now=scene.now)
+    assert row(job_id).status == JobStatus.RUNNING, "its lease has to run out, and to cost the attempt"
+
+
+def test_what_another_worker_holds_is_never_given_back() -> None:
+    scene = Scene(kinds=[kind().name])
+    job_id = scene.enqueue(kind())
+    Job.objects.claim_job(job_id, worker_id="other:1:x", ttl=60, now=scene.now)
     scene.step()
-    assert row(job_id).status == JobStatus.SUCCEEDED
-    assert Attempt.objects.filter(job=job_id).count() == 2
+    assert (row(job_id).status, row(job_id).worker_id) == (JobStatus.RUNNING, "other:1:x")
 
 
 def test_while_beats_fail_nothing_is_claimed() -> None:

@@ -10,6 +10,7 @@ from django.db import OperationalError
 from jobs.manager import HOOKS
 from jobs.models import Job
 from jobs.status import AttemptStatus, HoldReason, JobStatus
+from jobs.worker import duties
 from tests.build import at
 from tests.worker.scene import Scene, attempts, kind, row
 
@@ -140,8 +141,11 @@ def test_few_expired_leases_or_a_minority_are_recovered_at_once(lapsed: int, ali
     assert JobStatus.RUNNING not in {row(i).status for i in ids}
 
 
-def test_more_than_a_page_of_expired_leases_is_recovered_in_one_pass() -> None:
-    ids = abandoned(230)
+def test_more_than_a_page_of_expired_leases_is_recovered_in_one_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(duties, "PAGE", 5)
+    ids = abandoned(12)
     scene = Scene(kinds=[kind().name])
     scene.seconds = 60
     scene.step()
