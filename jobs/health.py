@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils.translation import gettext as _
 
 from jobs.ledger import epoch, metrics, triggers
+from jobs.ledger.reading import reading
 from jobs.ledger.session import Session
 from jobs.metrics import SILENT_AFTER
 from jobs.models import Queue, Worker
@@ -75,11 +78,14 @@ def database(using: str) -> Finding:
 def migrations(using: str) -> Finding:
     """Compare the migrations on disk with those that were applied."""
     try:
-        executor = MigrationExecutor(connections[using])
-        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        applied = MigrationRecorder(connections[using]).applied_migrations()
     except Error:
         return Finding("migrations", Level.BROKEN, _("The applied migrations cannot be read."))
-    missing = [f"{migration.app_label}.{migration.name}" for migration, _backwards in plan]
+    missing = [
+        f"{app}.{name}"
+        for (app, name), replaced in _on_disk().items()
+        if (app, name) not in applied and not (replaced and replaced <= applied.keys())
+    ]
     if missing:
         text = _("%(count)s not applied, %(first)s first: run manage.py migrate.") % {
             "count": len(missing),
@@ -89,10 +95,17 @@ def migrations(using: str) -> Finding:
     return Finding("migrations", Level.OK, _("All applied."), {"missing": []})
 
 
+@cache
+def _on_disk() -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+    """Return every migration there is, and which ones it replaces; read once: probes ask often."""
+    loader = MigrationLoader(None)
+    return {key: frozenset(loader.disk_migrations[key].replaces) for key in sorted(loader.disk_migrations)}
+
+
 def _installation(using: str, now: datetime | None) -> Iterator[Finding]:
     yield _triggers(using)
     yield _durability(using)
-    with metrics.reading(using, now=now) as session:
+    with reading(using, now=now) as session:
         instant = metrics.clock(session)
         workers = list(Worker.objects.using(using).filter(stopped_at=None))
         live = [w for w in workers if instant - w.beat_at <= SILENT_AFTER and w.fenced_at is None]
@@ -120,7 +133,7 @@ def _triggers(using: str) -> Finding:
 def _durability(using: str) -> Finding:
     unsafe = metrics.unsafe_settings(using)
     if unsafe:
-        text = _("The server may forget a commit: %s is off.") % ", ".join(sorted(unsafe))
+        text = _("The server may forget a commit, these are off: %s.") % ", ".join(sorted(unsafe))
         return Finding("durability", Level.WARNING, text, {"off": sorted(unsafe)})
     return Finding("durability", Level.OK, _("An acknowledged commit is kept."), {"off": []})
 

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from jobs import totals
 from jobs.ledger import epoch
 from jobs.ledger import metrics as readings
+from jobs.ledger.reading import reading
 from jobs.ledger.session import Session
 from jobs.models import Queue, Worker
 
@@ -46,7 +47,7 @@ class Installation(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Take every reading in one short transaction."""
-        with readings.reading(self.using, now=self.now) as session:
+        with reading(self.using, now=self.now) as session:
             now = readings.clock(session)
             yield from _queues(session, now, self.using)
             yield from _leases(session, now)

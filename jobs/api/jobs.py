@@ -20,6 +20,7 @@ from jobs.api.fields import Strict, Text, parse_uuid
 from jobs.api.paging import PARAMETERS, Paging
 from jobs.api.problems import Problem
 from jobs.api.shape import job_in_full, job_in_list, receipt
+from jobs.ledger.reading import reading
 from jobs.models import Job
 from jobs.status import JobStatus
 
@@ -59,14 +60,16 @@ class JobsView(View):
         caller = Caller.of(request)
         jobs = filters.narrow(caller.jobs(), request.query_params, besides=PARAMETERS)
         paging = Paging.of(request.query_params)
-        page = paging.page(jobs)
-        answer: dict[str, Any] = {
-            "results": [job_in_list(job, caller) for job in page.rows],
-            "next": f"{request.path}?{page.next_query}" if page.next_query else None,
-        }
-        if paging.counts:
-            answer["count"] = paging.count(jobs)
-        return Response(answer)
+        with reading(jobs.db):
+            page = paging.page(jobs)
+            counted = {"count": paging.count(jobs)} if paging.counts else {}
+        return Response(
+            {
+                "results": [job_in_list(job) for job in page.rows],
+                "next": f"{request.path}?{page.next_query}" if page.next_query else None,
+                **counted,
+            }
+        )
 
     def post(self, request: Request) -> Response:
         filters.unknown(request.query_params)

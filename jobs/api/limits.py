@@ -42,11 +42,17 @@ class StrictJSONParser(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        announced = int((parser_context or {})["request"].META["CONTENT_LENGTH"])
         try:
-            return strictjson.read(stream.read(), depth=settings.INTERLOCK["DEPTH"] + 1)
+            raw = stream.read()
+        except OSError:
+            raw = b""
+        # The start of a document may be a document.
+        if len(raw) < announced:
+            raise Problem("invalid-body", _("The body ended before its announced length."))
+        try:
+            return strictjson.read(raw, depth=settings.INTERLOCK["DEPTH"] + 1)
         except strictjson.NotStrict as error:
             raise Problem(
                 "invalid-body", errors=[{"pointer": error.pointer, "detail": error.problem}]
             ) from None
-        except OSError:
-            raise Problem("invalid-body", _("The body ended before its announced length.")) from None

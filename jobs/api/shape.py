@@ -60,7 +60,7 @@ def receipt(job: Job) -> dict[str, Any]:
     return {name: getattr(job, name) for name in RECEIPT}
 
 
-def job_in_list(job: Job, caller: Caller) -> dict[str, Any]:
+def job_in_list(job: Job) -> dict[str, Any]:
     """Return a job without its payload."""
     return {name: getattr(job, name) for name in LISTED}
 
@@ -72,7 +72,7 @@ def job_in_full(job: Job, caller: Caller) -> dict[str, Any]:
     """
     arguments = job.arguments
     shown = arguments if caller.reveals else redact.mask(arguments, hidden_paths(job.kind))
-    return job_in_list(job, caller) | {
+    return job_in_list(job) | {
         "arguments": shown,
         "input_digest": job.input_digest if shown == arguments else None,
         "redacted": shown != arguments,

@@ -6,12 +6,10 @@ BOUND rows: "10,000 or more" is as good a reason to look as any larger number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db import connections, transaction
+from django.db import connections
 
 from jobs.ledger.session import Session
 from jobs.measures import EVER
@@ -22,12 +20,6 @@ QUEUES = 500
 """More queues than this are not told apart any more."""
 
 NOW = "SELECT {clock}"
-
-# A table never analysed, or analysed while nothing ran, must not be read from end to end.
-OPEN_READING = (
-    "SET LOCAL statement_timeout = '5s'; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;"
-    " SET LOCAL jit = off"
-)
 
 # The next name, and the next: one look into the claim index each, however many rows wait under it.
 QUEUE_NAMES = """
@@ -138,17 +130,6 @@ class Total(NamedTuple):
     bucket: int
     number: int
     total: float
-
-
-@contextmanager
-def reading(using: str, *, now: datetime | None = None) -> Iterator[Session]:
-    """Yield a session that only reads: without SQLite's write lock, and on PostgreSQL for five seconds at most."""
-    session = Session(using, JOB, now)
-    # BEGIN IMMEDIATE would make whoever asks for figures wait for every writer, and every writer for him.
-    with transaction.atomic(using=using) if session.locks_rows else nullcontext():
-        if session.locks_rows:
-            session.run(OPEN_READING)
-        yield session
 
 
 def clock(session: Session) -> datetime:

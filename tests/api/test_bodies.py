@@ -1,5 +1,6 @@
 """What a request may bring: bodies, headers and addresses that no sane client sends get a 4xx."""
 
+import io
 import json
 
 import pytest
@@ -40,6 +41,27 @@ def test_body_beyond_the_limit_is_413_before_it_is_read_or_asked_who_sent_it(api
 class NeverRead:
     def read(self, *_size):
         raise AssertionError("the body was read")
+
+    readline = read
+
+
+@pytest.mark.parametrize("stream", [io.BytesIO(b'{"kind":"tests.kind"}  '), None])
+def test_body_that_ends_early_is_refused_even_if_it_reads_well(api, stream):
+    raw = b'{"kind":"tests.kind"}'
+    answer = api.generic(
+        "POST",
+        f"{ROOT}/jobs",
+        raw,
+        "application/json",
+        CONTENT_LENGTH=str(len(raw) + 9),
+        **{"wsgi.input": stream or BrokenOff()},
+    )
+    refused(answer, 400, "invalid-body")
+
+
+class BrokenOff:
+    def read(self, *_size):
+        raise OSError("connection reset")
 
     readline = read
 

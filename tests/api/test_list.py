@@ -34,6 +34,7 @@ def walk(api, address, between=lambda: None):
     while address:
         answer = api.get(address)
         pages.append(ids(answer))
+        assert len(pages) < 100, "the pages go round in circles"
         address = answer.json()["next"]
         between()
     return pages

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 
 from jobs import measures
 from jobs.ledger import metrics
+from jobs.ledger.reading import reading
 from jobs.models import Job
 from jobs.status import HoldReason, JobStatus
 from tests import build
@@ -22,9 +23,9 @@ NOW = at(100)
 def read():
     """A function that takes one reading at an instant."""
 
-    def take(reading, *args, now=NOW):
-        with metrics.reading("default", now=now) as session:
-            return reading(session, *args)
+    def take(figure, *args, now=NOW):
+        with reading("default", now=now) as session:
+            return figure(session, *args)
 
     return take
 
@@ -90,8 +91,8 @@ def test_readings_wait_for_no_writer(read, transactional_db):
     writer.start()
     try:
         assert writing.wait(60)
-        for reading in (metrics.waiting, metrics.running, metrics.uncertain, metrics.held, metrics.totals):
-            assert not read(reading)
+        for figure in (metrics.waiting, metrics.running, metrics.uncertain, metrics.held, metrics.totals):
+            assert not read(figure)
     finally:
         done.set()
         writer.join()
@@ -112,7 +113,7 @@ def test_readings_wait_for_no_writer(read, transactional_db):
 )
 def test_reading_walks_an_index_that_holds_what_it_asks_for_only(text, index):
     Job.objects.enqueue_many([(KIND, {}, None)] * 50, now=at(0))
-    with metrics.reading("default", now=at(1)) as session:
+    with reading("default", now=at(1)) as session:
         rows = session.run(
             f"{connection.ops.explain_query_prefix()} {text}",
             queue="default",
