@@ -124,20 +124,21 @@ def test_protocol_reads_no_clock_of_its_own():
     found = {
         source.name(path)
         for path in source.files()
-        if source.name(path).startswith(LEDGER) or source.name(path) in ("jobs/runtime.py", "jobs/manager.py")
+        if source.name(path).startswith((LEDGER, "jobs/verbs/", "jobs/runtime.py"))
         if {"datetime.datetime.now", "django.utils.timezone.now", "time.time"} & source.used(path)
     }
     # session: T of SQLite, read after BEGIN IMMEDIATE. clock: the same, for people.
     assert found == {"jobs/ledger/session.py", "jobs/ledger/clock.py"}
 
 
-def test_what_moves_a_job_is_called_by_the_runtime_and_the_manager_only():
+def test_what_moves_a_job_is_called_by_the_runtime_and_the_verbs_only():
     found = {
         source.name(path): source.used(path) & AUTHORISING
         for path in _outside()
         if source.used(path) & AUTHORISING
     }
-    assert set(found) == {"jobs/runtime.py", "jobs/manager.py"}
+    verbs = {f"jobs/verbs/{who}.py" for who in ("cluster", "enqueue", "person")}
+    assert set(found) == {"jobs/runtime.py", *verbs}
     assert set.union(*found.values()) == AUTHORISING
 
 

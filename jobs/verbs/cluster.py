@@ -1,0 +1,100 @@
+"""What a person does to all jobs at once: the epoch, claims, queues (contract §5, §9, §12)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jobs import wake
+from jobs.ledger import epoch as scheduler
+from jobs.ledger import worker as worker_rows
+from jobs.ledger.session import Session, transact
+from jobs.outcomes import Refused
+from jobs.verbs.base import Verbs, need_reason
+from jobs.vocabulary import JOB
+
+
+class ClusterVerbs(Verbs):
+    """Verbs on the scheduler and on queues."""
+
+    def raise_epoch(
+        self,
+        *,
+        expected: int,
+        actor: str,
+        reason: str,
+        floor: int = 0,
+        claims_open: bool | None = None,
+        now: datetime | None = None,
+    ) -> int:
+        """Refuse every older claim from now on; returns the new epoch (contract §5, §12).
+
+        When this has returned, no authorising write of an older epoch is accepted, not even one whose
+        transaction was under way. Writes no job row. Raises Refused EPOCH_MOVED when the epoch is not
+        `expected`; OperationalError after 2 s when a transaction holds it up: look at the holders, try again.
+        """
+        need_reason(reason)
+
+        def work(session: Session) -> int:
+            new = scheduler.raise_epoch(
+                session, expected=expected, floor=floor, claims_open=claims_open, actor=actor, reason=reason
+            )
+            if new is None:
+                raise Refused("EPOCH_MOVED", expected=expected, found=scheduler.read(session).epoch)
+            worker_rows.add_change(session, "raise_epoch", [], actor=actor, reason=reason)
+            return new
+
+        return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
+
+    def open_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
+        """Let workers claim again; False when they could."""
+        return self._set_claims(True, actor, reason, now)
+
+    def close_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
+        """Stop every claim; running jobs go on. False when closed. No claim lands after this returned."""
+        return self._set_claims(False, actor, reason, now)
+
+    def _set_claims(self, claims_open: bool, actor: str, reason: str, now: datetime | None) -> bool:
+        need_reason(reason)
+
+        def work(session: Session) -> bool:
+            done = scheduler.set_claims(session, claims_open=claims_open, actor=actor, reason=reason)
+            if done:
+                verb = "open_claims" if claims_open else "close_claims"
+                worker_rows.add_change(session, verb, [], actor=actor, reason=reason)
+                wake.after_commit(self.db, {""})
+            return done
+
+        return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
+
+    def pause_queue(
+        self,
+        name: str,
+        *,
+        actor: str,
+        reason: str,
+        until: datetime | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        """Stop claims of one queue, for good or `until` an instant. No claim lands after this returned."""
+        need_reason(reason)
+
+        def work(session: Session) -> None:
+            scheduler.pause(session, name, until=until, actor=actor, reason=reason)
+            worker_rows.add_change(session, "pause_queue", [], actor=actor, reason=f"{name}: {reason}"[:1000])
+
+        transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
+
+    def resume_queue(self, name: str, *, actor: str, reason: str, now: datetime | None = None) -> bool:
+        """Open one queue again; False when it was open."""
+        need_reason(reason)
+
+        def work(session: Session) -> bool:
+            done = scheduler.resume(session, name, actor=actor, reason=reason)
+            if done:
+                worker_rows.add_change(
+                    session, "resume_queue", [], actor=actor, reason=f"{name}: {reason}"[:1000]
+                )
+                wake.after_commit(self.db, {name})
+            return done
+
+        return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False, fenced=False)
