@@ -102,7 +102,8 @@ class Supervisor:
         codes = [*self._codes, *(process.returncode for process in running)]
         if self.stop.code != CLEAN:
             return self.stop.code
-        if any(code not in (CLEAN, LEFT_RUNNING, RELOAD) for code in codes):
+        # Killed by our own signal: it was still starting, so it had not learnt to hear it, and held nothing.
+        if any(code not in (CLEAN, LEFT_RUNNING, RELOAD, -signal.SIGTERM) for code in codes):
             return ERROR
         return LEFT_RUNNING if LEFT_RUNNING in codes else CLEAN
 

@@ -6,24 +6,43 @@ with an end; nothing is assumed to take a time.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import connections
+from django.test import override_settings
 
-from jobs.handlers import Options
+from jobs import handlers
+from jobs.handlers import Handler, Options
 from jobs.models import Attempt, FenceRefusal, Job
+from jobs.outcomes import Enqueued
+from jobs.status import JobStatus
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60.0
+PATIENCE = 90.0
+"""Only a test that fails waits so long."""
+
+
+class Trace(NamedTuple):
+    """One line that a handler left."""
+
+    job: uuid.UUID
+    generation: int
+    pid: int
+    word: str
 
 
 class WorkerProcess:
@@ -33,21 +52,39 @@ class WorkerProcess:
         self.process = process
         self.log = log
 
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
     def wait(self, seconds: float = PATIENCE) -> int:
         """Wait until it has ended and return its exit code."""
-        return self.process.wait(seconds)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the worker did not end in {seconds:.0f} s\n{self.said}") from None
 
     @property
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
+    @property
+    def children(self) -> list[int]:
+        """The processes that it has started so far, in order; there are some with --processes only."""
+        lines = [line for line in self.said.splitlines() if '"child started"' in line]
+        return [json.loads(line)["pid"] for line in lines]
+
     def end(self) -> None:
+        """Make sure that it and its children are gone."""
         if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
         self.process.wait()
+        for child in self.children:
+            with suppress(ProcessLookupError):
+                if os.getsid(child) == self.pid:  # and not somebody else by now
+                    os.kill(child, signal.SIGKILL)
 
 
 class Installation:
@@ -57,23 +94,69 @@ class Installation:
         self.alias = alias
         self.url = url
         self.folder = folder
+        self.lease_seconds = 60
+        """Of what is enqueued from now on. Long: only where a lease has to run out is it made short."""
         self.workers: list[WorkerProcess] = []
         self.jobs = Job.objects.db_manager(alias)
 
     # -- work --------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def kinds(self) -> Iterator[None]:
+        """Know the workers' kinds here too: an enqueue takes the budget from them."""
+        from tests.processes.app import kinds
+
+        known = {kind.name: kind for kind in vars(kinds).values() if isinstance(kind, Handler)}
+        handlers._handlers.update(known)
+        try:
+            yield
+        finally:
+            handlers.forget(*known)
+
     def file(self, name: str) -> str:
         return str(self.folder / name)
 
     def enqueue(self, kind: str, *, queue: str = "proc", **arguments: Any) -> uuid.UUID:
-        """Add a job of one of tests/processes/app/kinds.py; `options` are those of an enqueue."""
-        options: dict[str, Any] = arguments.pop("options", {})
-        defaults = {"proc.kill": 3, "proc.busy": 1}
-        options.setdefault("max_attempts", defaults.get(kind, 5))
-        return self.jobs.enqueue(kind, arguments, options=Options(queue=queue, **options)).job_id
+        """Add a job of one of tests/processes/app/kinds.py that leaves its traces where `traces` looks."""
+        return self.enqueue_many(kind, 1, queue=queue, **arguments)[0]
+
+    def enqueue_many(
+        self, kind: str, count: int, *, queue: str = "proc", **arguments: Any
+    ) -> list[uuid.UUID]:
+        """Add `count` such jobs."""
+        arguments = {"file": self.file("trace"), **arguments}
+        with override_settings(INTERLOCK={**settings.INTERLOCK, "LEASE_SECONDS": self.lease_seconds}):
+            answers = self.jobs.enqueue_many([(kind, arguments, Options(queue=queue))] * count)
+        return [answer.job_id for answer in answers if isinstance(answer, Enqueued)]
+
+    @property
+    def gate(self) -> str:
+        """The gate that proc.gate and proc.crowd wait at."""
+        return self.file("gate")
+
+    def open_gate(self, gate: str = "") -> None:
+        Path(gate or self.gate).touch()
+
+    def raise_epoch(self) -> None:
+        """Fence everybody: what a dead worker holds is over now, and its lease need not be waited for."""
+        epoch = self.jobs.runtime.current_epoch()
+        self.jobs.raise_epoch(expected=epoch, actor="test", reason="the worker is gone")
+
+    # -- what is there -------------------------------------------------------------------------------------
 
     def job(self, job_id: uuid.UUID) -> Job:
-        return Job.objects.using(self.alias).get(pk=job_id)
+        job: Job = Job.objects.using(self.alias).get(pk=job_id)
+        return job
+
+    def status(self, job_id: uuid.UUID) -> str:
+        return self.job(job_id).status
+
+    def statuses(self) -> dict[str, int]:
+        """Return how many jobs are in each status."""
+        return Counter(Job.objects.using(self.alias).values_list("status", flat=True))
+
+    def all_ended(self) -> bool:
+        return set(self.statuses()) <= {JobStatus.SUCCEEDED, JobStatus.FAILED}
 
     def attempts(self, job_id: uuid.UUID) -> list[Attempt]:
         return list(Attempt.objects.using(self.alias).filter(job_id=job_id).order_by("generation"))
@@ -82,40 +165,60 @@ class Installation:
         rows = FenceRefusal.objects.using(self.alias).filter(job_id=job_id).order_by("id")
         return [(row.point, row.reason) for row in rows]
 
-    def traces(self, name: str = "trace") -> list[tuple[str, int, int, str]]:
-        """Return (job, generation, process, word) of every line that handlers left."""
-        path = self.folder / name
+    def traces(self, job_id: uuid.UUID | None = None) -> list[Trace]:
+        """Return the lines that handlers left, or those of one job."""
+        path = self.folder / "trace"
         lines = path.read_text().splitlines() if path.exists() else []
-        return [
-            (job, int(generation), int(pid), word) for job, generation, pid, word in map(str.split, lines)
+        found = [
+            Trace(uuid.UUID(job), int(generation), int(pid), word)
+            for job, generation, pid, word in map(str.split, lines)
         ]
+        return [line for line in found if job_id in (None, line.job)]
+
+    def each_committed_once(self) -> bool:
+        """Whether every job has succeeded by exactly one attempt, its last, and under growing generations."""
+        jobs = Job.objects.using(self.alias).prefetch_related("attempts")
+        return all(committed_once(job, list(job.attempts.all())) for job in jobs)
 
     # -- processes -----------------------------------------------------------------------------------------
 
-    def start(self, *arguments: str, failpoints: str = "", **environment: str) -> WorkerProcess:
-        """Start `manage.py runworker` with `arguments`; `failpoints` as in jobs/failpoints.py."""
+    def start(
+        self,
+        *arguments: str,
+        failpoints: str = "",
+        shell: str = 'exec "$0" "$@"',
+        output: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> WorkerProcess:
+        """Start `manage.py runworker` with `arguments`.
+
+        `failpoints` as in jobs/failpoints.py; `shell` runs the command `"$0" "$@"`; `output` is where stdout
+        and stderr go instead of the log.
+        """
         log = self.folder / f"worker-{len(self.workers)}.log"
         env = {
             **os.environ,
             "DATABASE_URL": self.url,
+            "DATABASE_DIRECT_URL": "",
             "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
             "PYTHONPATH": str(ROOT),
-            "INTERLOCK_LEASE_SECONDS": "3",
+            "INTERLOCK_LEASE_SECONDS": str(self.lease_seconds),
             "INTERLOCK_HEARTBEAT_SECONDS": "1",
             "LOG_LEVEL": "INFO",
-            **environment,
+            "LOG_FORMAT": "json",
+            **(environment or {}),
         }
-        env.pop("DATABASE_DIRECT_URL", None)
         if failpoints:
-            env |= {"INTERLOCK_FAILPOINTS": failpoints, "INTERLOCK_ALLOW_FAILPOINTS": "1"}
+            env = {"INTERLOCK_ALLOW_FAILPOINTS": "1", **env, "INTERLOCK_FAILPOINTS": failpoints}
+        command = [sys.executable, str(ROOT / "manage.py"), "runworker", *arguments]
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), "runworker", *arguments],
+                ["/bin/sh", "-c", shell, *command],
                 cwd=ROOT,
                 env=env,
                 stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
+                stdout=out if output is None else output,
+                stderr=out if output is None else output,
                 start_new_session=True,
             )
         self.workers.append(WorkerProcess(process, log))
@@ -124,8 +227,7 @@ class Installation:
     def drain(self, *arguments: str) -> None:
         """Run a worker until nothing is ready or running, and see that it ended well."""
         worker = self.start("--drain", *arguments)
-        code = worker.wait(120)
-        assert code == 0, worker.said
+        assert worker.wait() == 0, worker.said
 
     def until(self, happened: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
         """Wait until `happened` is true; fails, with what the workers wrote, when it does not become so."""
@@ -136,16 +238,65 @@ class Installation:
                 raise AssertionError(f"{what} did not happen in {seconds:.0f} s\n{logs}")
             pause.wait(0.05)
 
+    def finish(self, *arguments: str) -> None:
+        """Run a worker until every job has ended, those too that come due later."""
+        worker = self.start(*arguments)
+        self.until(self.all_ended, "the end of all jobs")
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0, worker.said
+
+    def until_begun(self, job_id: uuid.UUID) -> None:
+        """Wait until a handler has begun with this job."""
+        self.until(lambda: self.traces(job_id), "the handler's start")
+
+    def until_succeeded(self, job_id: uuid.UUID) -> None:
+        self.until(lambda: self.status(job_id) == JobStatus.SUCCEEDED, "the job's success")
+
+    def until_stopped(self, worker: WorkerProcess) -> None:
+        """Wait until a worker stands still by SIGSTOP."""
+        self.until(lambda: state_of(worker.pid) == "T", "standing still")
+
+    def is_writable(self) -> bool:
+        """Whether nobody holds the lock that a database in a file has only one of.
+
+        A process that stands still inside a transaction holds it for as long as it stands: such a database
+        has nobody who could end the transaction, as a server does.
+        """
+        connection = connections[self.alias]
+        if connection.features.has_select_for_update:
+            return True
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=0.2)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE").execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                return False
+        return True
+
     def close(self) -> None:
         for worker in self.workers:
             worker.end()
         connections[self.alias].close()
 
 
-def generations_only_grow(attempts: list[Attempt]) -> bool:
-    numbers = [attempt.generation for attempt in attempts]
+def state_of(pid: int) -> str:
+    """Return the kernel's letter for what a process does (T: stopped), or Z when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
+
+
+def generations_only_grow(attempts: Sequence[Attempt]) -> bool:
+    numbers = [attempt.generation for attempt in sorted(attempts, key=lambda a: a.started_at)]
     return numbers == sorted(set(numbers))
 
 
-def committed(attempts: list[Attempt]) -> Iterator[Attempt]:
-    return (attempt for attempt in attempts if attempt.status == "committed")
+def committed_once(job: Job, attempts: Sequence[Attempt]) -> bool:
+    committed = [attempt for attempt in attempts if attempt.status == "committed"]
+    return (
+        job.status == JobStatus.SUCCEEDED
+        and [attempt.pk for attempt in committed] == [job.result_commit_id]
+        and committed[0].generation == max(attempt.generation for attempt in attempts)
+        and not any(attempt.status == "running" for attempt in attempts)
+        and generations_only_grow(attempts)
+    )

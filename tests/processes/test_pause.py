@@ -1,25 +1,27 @@
-"""A worker that is stopped beyond its lease, and then goes on, changes nothing."""
+"""A worker that stands still beyond its lease, and then goes on, changes nothing."""
 
 from __future__ import annotations
 
 import signal
-from pathlib import Path
+import uuid
 
 from jobs.status import JobStatus
-from tests.processes.installation import Installation
+from tests.processes.installation import Installation, WorkerProcess
+
+LEASE = 3
 
 
-def test_a_stopped_worker_that_wakes_after_a_takeover_commits_nothing(installation: Installation) -> None:
-    gate = installation.file("gate")
-    job_id = installation.enqueue("proc.gate", file=installation.file("trace"), gate=gate)
+def test_a_worker_that_wakes_after_a_takeover_commits_nothing(installation: Installation) -> None:
+    installation.lease_seconds = LEASE
+    job_id = installation.enqueue("proc.gate", gate=installation.gate)
     sleeper = installation.start()
-    installation.until(lambda: installation.traces(), "the first attempt")
-    sleeper.signal(signal.SIGSTOP)
+    installation.until_begun(job_id)
+    stand_still(installation, sleeper)
     other = installation.start()
     installation.until(lambda: len(installation.traces()) == 2, "the takeover")
     sleeper.signal(signal.SIGCONT)
-    Path(gate).touch()  # both handlers go on now
-    installation.until(lambda: installation.job(job_id).status == JobStatus.SUCCEEDED, "the end")
+    installation.open_gate()  # both handlers go on now
+    installation.until_succeeded(job_id)
     installation.until(lambda: len(installation.traces()) == 4, "both handlers' ends")
     for worker in (sleeper, other):
         worker.signal(signal.SIGTERM)
@@ -30,26 +32,55 @@ def test_a_stopped_worker_that_wakes_after_a_takeover_commits_nothing(installati
     assert first.result is None
     assert installation.job(job_id).result_commit_id == second.pk
     assert second.value == "generation 3"  # 1 claimed, 2 taken back, 3 claimed again
+    assert [trace.pid for trace in installation.traces()[:2]] == [sleeper.pid, other.pid]
 
 
-def test_a_worker_stopped_inside_its_commit_is_refused_when_it_wakes(installation: Installation) -> None:
-    job_id = installation.enqueue("proc.trace", file=installation.file("trace"))
-    sleeper = installation.start(failpoints="commit.before=stop")
-    installation.until(lambda: installation.traces(), "the first attempt")
-    installation.start()
-    installation.until(lambda: installation.job(job_id).status == JobStatus.SUCCEEDED, "the takeover's end")
+def test_a_worker_that_stood_still_inside_its_commit_is_refused(installation: Installation) -> None:
+    installation.lease_seconds = LEASE
+    job_id, sleeper = stopped_ahead_of_its_commit(installation)
+    other = installation.start("--queues", installation.job(job_id).queue)
+    installation.until_succeeded(job_id)
     sleeper.signal(signal.SIGCONT)
-    sleeper.signal(signal.SIGTERM)
-    assert sleeper.wait() == 0, sleeper.said
+    installation.until(lambda: ("commit", "GENERATION") in installation.refusals(job_id), "the refusal")
+    for worker in (sleeper, other):
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0, worker.said
     attempts = installation.attempts(job_id)
     assert [a.status for a in attempts] == ["lost", "committed"]
     assert installation.job(job_id).result_commit_id == attempts[1].pk
-    assert installation.refusals(job_id) in ([], [("commit", "GENERATION")])
 
 
 def test_a_busy_interpreter_keeps_its_lease(installation: Installation) -> None:
-    job_id = installation.enqueue("proc.busy", file=installation.file("trace"), seconds=7.0)
+    installation.lease_seconds = 5
+    job_id = installation.enqueue("proc.busy", seconds=7.0)
     installation.start()
     installation.start()  # would take over what is not renewed
-    installation.until(lambda: installation.job(job_id).status == JobStatus.SUCCEEDED, "the end")
+    installation.until(lambda: installation.status(job_id) != JobStatus.PENDING, "the start")
+    installation.until(lambda: installation.status(job_id) != JobStatus.RUNNING, "the end")
+    assert installation.status(job_id) == JobStatus.SUCCEEDED
     assert [a.generation for a in installation.attempts(job_id)] == [1]
+
+
+def stand_still(installation: Installation, worker: WorkerProcess) -> None:
+    """Stop a worker by SIGSTOP, at a moment at which it does not lock the whole database."""
+    while True:
+        worker.signal(signal.SIGSTOP)
+        installation.until_stopped(worker)
+        if installation.is_writable():
+            return
+        worker.signal(signal.SIGCONT)
+
+
+def stopped_ahead_of_its_commit(installation: Installation) -> tuple[uuid.UUID, WorkerProcess]:
+    """Return a job and its worker, which stands still with the result in its hands."""
+    for number in range(10):
+        queue, gate = f"proc.{number}", installation.file(f"gate.{number}")
+        job_id = installation.enqueue("proc.gate", queue=queue, gate=gate)
+        worker = installation.start("--queues", queue, failpoints="commit.before=stop")
+        installation.until_begun(job_id)
+        installation.open_gate(gate)
+        installation.until_stopped(worker)
+        if installation.is_writable():
+            return job_id, worker
+        worker.end()  # its heartbeat was writing just then
+    raise AssertionError("the heartbeat was in the way ten times")

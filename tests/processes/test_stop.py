@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
+import uuid
 
 from jobs.status import JobStatus
 from jobs.worker.stop import LEFT_RUNNING
-from tests.processes.installation import Installation
+from tests.processes.installation import Installation, WorkerProcess
+
+
+def running(
+    installation: Installation, grace: str, *, polite: bool = False
+) -> tuple[uuid.UUID, WorkerProcess]:
+    """Return a job that waits at the gate and the worker that runs it."""
+    job_id = installation.enqueue("proc.gate", gate=installation.gate, polite=polite)
+    worker = installation.start("--grace", grace)
+    installation.until_begun(job_id)
+    return job_id, worker
+
+
+def until_stopping(installation: Installation, worker: WorkerProcess) -> None:
+    installation.until(lambda: '"stopping"' in worker.said, "the signal's effect")
 
 
 def test_a_stopping_worker_keeps_its_lease_and_finishes(installation: Installation) -> None:
-    gate = installation.file("gate")
-    job_id = installation.enqueue("proc.gate", file=installation.file("trace"), gate=gate)
-    stopping = installation.start("--grace", "60")
-    installation.until(lambda: installation.traces(), "the start")
+    installation.lease_seconds = 3
+    job_id, stopping = running(installation, "60")
     stopping.signal(signal.SIGTERM)
-    installation.start()  # idle, and eager
-    lease = installation.job(job_id).lease_expires_at
-    assert lease is not None
-    installation.until(
-        lambda: (installation.job(job_id).lease_expires_at or lease) > lease, "a renewal while stopping"
-    )
-    Path(gate).touch()
+    until_stopping(installation, stopping)
+    installation.start()  # idle, and would take over what runs out
+    seen = {installation.job(job_id).lease_expires_at}
+
+    def renewed() -> bool:
+        seen.add(installation.job(job_id).lease_expires_at)
+        return len(seen) > 4  # so for longer than one lease
+
+    installation.until(renewed, "renewals while stopping")
+    installation.open_gate()
     assert stopping.wait() == 0, stopping.said
-    assert installation.job(job_id).status == JobStatus.SUCCEEDED
+    assert installation.status(job_id) == JobStatus.SUCCEEDED
     assert [a.generation for a in installation.attempts(job_id)] == [1]
 
 
 def test_what_outlives_the_grace_is_given_back_without_costing_an_attempt(installation: Installation) -> None:
-    job_id = installation.enqueue(
-        "proc.gate", file=installation.file("trace"), gate=installation.file("gate")
-    )
-    stopping = installation.start("--grace", "0")
-    installation.until(lambda: installation.traces(), "the start")
+    job_id, stopping = running(installation, "0")
     stopping.signal(signal.SIGTERM)
     assert stopping.wait() == LEFT_RUNNING, stopping.said
     job = installation.job(job_id)
@@ -44,30 +55,37 @@ def test_what_outlives_the_grace_is_given_back_without_costing_an_attempt(instal
 
 
 def test_a_second_signal_does_not_wait_for_the_grace(installation: Installation) -> None:
-    installation.enqueue("proc.gate", file=installation.file("trace"), gate=installation.file("gate"))
-    stopping = installation.start("--grace", "600")
-    installation.until(lambda: installation.traces(), "the start")
+    job_id, stopping = running(installation, "600")
     stopping.signal(signal.SIGTERM)
-    installation.until(lambda: "stopping" in stopping.said, "the first signal's effect")
+    until_stopping(installation, stopping)
     stopping.signal(signal.SIGTERM)
     assert stopping.wait() == LEFT_RUNNING, stopping.said
+    assert [a.status for a in installation.attempts(job_id)] == ["released"]
 
 
 def test_a_cancel_is_heard_while_the_worker_stops(installation: Installation) -> None:
-    job_id = installation.enqueue(
-        "proc.gate", file=installation.file("trace"), gate=installation.file("gate"), polite=True
-    )
-    stopping = installation.start("--grace", "600")
-    installation.until(lambda: installation.traces(), "the start")
+    job_id, stopping = running(installation, "600", polite=True)
     stopping.signal(signal.SIGTERM)
-    installation.until(lambda: "stopping" in stopping.said, "the signal's effect")
+    until_stopping(installation, stopping)
     assert installation.jobs.cancel(job_id, actor="test", reason="no longer wanted") == JobStatus.RUNNING
     assert stopping.wait() == 0, stopping.said
-    assert installation.job(job_id).status == JobStatus.CANCELLED
+    assert installation.status(job_id) == JobStatus.CANCELLED
 
 
 def test_an_idle_worker_stops_at_once(installation: Installation) -> None:
     worker = installation.start("--grace", "600")
     installation.until(lambda: "worker " in worker.said, "the start")
     worker.signal(signal.SIGTERM)
-    assert worker.wait(20) == 0, worker.said
+    assert worker.wait() == 0, worker.said
+
+
+def test_a_parent_passes_the_stop_on_and_its_children_finish(installation: Installation) -> None:
+    job_id = installation.enqueue("proc.gate", gate=installation.gate)
+    parent = installation.start("--processes", "2", "--grace", "60")
+    installation.until_begun(job_id)
+    parent.signal(signal.SIGTERM)
+    until_stopping(installation, parent)
+    installation.open_gate()
+    assert parent.wait() == 0, parent.said
+    assert installation.status(job_id) == JobStatus.SUCCEEDED
+    assert {trace.pid for trace in installation.traces()} <= set(parent.children)

@@ -1,17 +1,21 @@
 """What the worker processes of these tests run.
 
-A trace is one line appended to a file: job, generation, process. It tells how often code ran, whatever the
-database says. A gate is a file whose presence lets a handler go on.
+A trace is one line appended to a file: job, generation, process, word. It tells how often code ran, whatever
+the database says. A gate is a file whose presence lets a handler go on.
 """
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import os
+import resource
 import signal
 import threading
+import time
 from pathlib import Path
 
-from jobs.context import Context, Fail
+from jobs.context import Context
 from jobs.handlers import job
 from jobs.retry import Backoff
 
@@ -24,36 +28,35 @@ def trace(ctx: Context, file: str, word: str = "ran") -> None:
         out.write(line)
 
 
-def wait_for(path: str, ctx: Context | None = None) -> None:
-    pause = threading.Event()
-    while not Path(path).exists():
-        pause.wait(0.02)
-        if ctx is not None:
-            ctx.checkpoint()
-
-
-@job("proc.trace", queue="proc", lease=3, max_attempts=5, backoff=SOON)
+@job("proc.trace", queue="proc", max_attempts=5, backoff=SOON)
 def leave_trace(ctx: Context, file: str) -> dict[str, int]:
     trace(ctx, file)
     return {"generation": ctx.attempt.generation}
 
 
-@job("proc.gate", queue="proc", lease=3, max_attempts=5, backoff=SOON)
+@job("proc.gate", queue="proc", max_attempts=5, backoff=SOON)
 def pass_gate(ctx: Context, file: str, gate: str, polite: bool = False) -> str:
     """Run until the gate is open; a polite one looks whether it has to stop."""
     trace(ctx, file, "began")
-    wait_for(gate, ctx if polite else None)
+    pause = threading.Event()
+    while not Path(gate).exists():
+        pause.wait(0.02)
+        if polite:
+            ctx.checkpoint()
     trace(ctx, file, "ended")
     return f"generation {ctx.attempt.generation}"
 
 
-@job("proc.kill", queue="proc", lease=3, max_attempts=3, backoff=SOON)
-def kill_worker(ctx: Context, file: str) -> None:
-    trace(ctx, file)
-    os.kill(os.getpid(), signal.SIGKILL)
+@job("proc.crowd", queue="proc", max_attempts=5, backoff=SOON)
+async def pass_gate_in_a_crowd(ctx: Context, file: str, gate: str) -> int:
+    """The same, many at a time."""
+    trace(ctx, file, "began")
+    while not Path(gate).exists():
+        await asyncio.sleep(0.2)
+    return ctx.attempt.generation
 
 
-@job("proc.fail_first", queue="proc", lease=3, max_attempts=5, backoff=SOON)
+@job("proc.fail_first", queue="proc", max_attempts=5, backoff=SOON)
 def fail_first(ctx: Context, file: str) -> str:
     trace(ctx, file)
     if ctx.attempt.number == 1:
@@ -61,19 +64,60 @@ def fail_first(ctx: Context, file: str) -> str:
     return "second"
 
 
-@job("proc.refuse", queue="proc", lease=3, max_attempts=5, backoff=SOON)
-def refuse(ctx: Context, file: str) -> None:
-    trace(ctx, file)
-    raise Fail("HANDLER_CONTENT_FAILED", "no")
-
-
-@job("proc.busy", queue="proc", lease=3, max_attempts=1)
+@job("proc.busy", queue="proc", max_attempts=1)
 def keep_the_interpreter_busy(ctx: Context, file: str, seconds: float) -> int:
     """Pure Python work without a pause: the heartbeat must get its turn all the same."""
-    import time
-
     trace(ctx, file)
     end, count = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         count += 1
     return count
+
+
+# -- what no handler should do -----------------------------------------------------------------------------
+
+
+@job("proc.kill", queue="proc", max_attempts=2, backoff=SOON)
+def kill_the_worker(ctx: Context, file: str) -> None:
+    trace(ctx, file)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job("proc.leave", queue="proc", max_attempts=1)
+def leave_at_once(ctx: Context, file: str) -> None:
+    """End the process behind everybody's back."""
+    trace(ctx, file)
+    os._exit(1)
+
+
+@job("proc.segfault", queue="proc", max_attempts=1)
+def break_the_interpreter(ctx: Context, file: str) -> None:
+    trace(ctx, file)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # nobody wants to see it
+    ctypes.string_at(0)
+
+
+@job("proc.quit", queue="proc", max_attempts=1)
+def ask_to_exit(ctx: Context, file: str) -> None:
+    trace(ctx, file)
+    raise SystemExit(3)
+
+
+@job("proc.devour", queue="proc", max_attempts=1)
+def devour_memory(ctx: Context, file: str, gigabytes: int) -> int:
+    trace(ctx, file)
+    return len(bytearray(gigabytes << 30))
+
+
+if os.environ.get("PROCESSES_NEW_RELEASE"):
+
+    @job("proc.new", queue="proc", max_attempts=1)
+    def what_the_next_release_brings(ctx: Context, file: str) -> None:
+        trace(ctx, file)
+
+
+if os.environ.get("PROCESSES_SHORT_LEASE"):
+
+    @job("proc.short", queue="proc", lease=int(os.environ["PROCESSES_SHORT_LEASE"]))
+    def nothing() -> None:
+        return None

@@ -1,0 +1,45 @@
+"""Several processes under one parent: what dies is replaced, and nothing outlives the parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from jobs.status import JobStatus
+from tests.processes.installation import Installation, state_of
+
+
+def test_children_that_are_killed_are_replaced_and_their_job_is_finished(installation: Installation) -> None:
+    installation.lease_seconds = 3
+    job_id = installation.enqueue("proc.gate", gate=installation.gate)
+    parent = installation.start("--processes", "2")
+    installation.until_begun(job_id)
+    killed = parent.children
+    for child in killed:  # both, so that the replacements have to do the work
+        os.kill(child, signal.SIGKILL)
+    installation.until(lambda: len(parent.children) == 4, "the replacements")
+    installation.open_gate()
+    installation.until_succeeded(job_id)
+    assert [a.status for a in installation.attempts(job_id)] == ["lost", "committed"]
+    assert installation.traces()[0].pid in killed
+    assert installation.traces()[-1].pid in parent.children[2:]
+    parent.signal(signal.SIGTERM)
+    assert parent.wait() == 0, parent.said
+
+
+def test_children_do_not_outlive_a_killed_parent(installation: Installation) -> None:
+    job_id = installation.enqueue("proc.gate", gate=installation.gate)
+    parent = installation.start("--processes", "2", "--grace", "0")
+    installation.until_begun(job_id)
+    parent.signal(signal.SIGKILL)
+    installation.until(lambda: all(state_of(child) == "Z" for child in parent.children), "the children's end")
+    # They stopped in an orderly way.
+    assert installation.status(job_id) == JobStatus.PENDING
+    assert [a.status for a in installation.attempts(job_id)] == ["released"]
+
+
+def test_a_stop_that_comes_while_children_start_is_a_clean_one(installation: Installation) -> None:
+    parent = installation.start("--processes", "2")
+    installation.until(lambda: len(parent.children) == 2, "the children's start")
+    parent.signal(signal.SIGTERM)
+    assert parent.wait() == 0, parent.said
