@@ -31,15 +31,15 @@ def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> di
     handler = handlers.find(kind)
     text, digest = arguments(kind, arguments_)
     queue = given.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
-    if not handlers.QUEUE.fullmatch(queue):
+    if not isinstance(queue, str) or not handlers.QUEUE.fullmatch(queue):
         raise InvalidJob("queue", "letters, digits and ._:- only, 1 to 100 of them")
     priority = given.priority if given.priority is not None else handler.priority if handler else 0
-    if not isinstance(priority, int) or not -100 <= priority <= 100:
+    if type(priority) is not int or not -100 <= priority <= 100:
         raise InvalidJob("priority", "a whole number from -100 to 100")
     attempts = (
         given.max_attempts if given.max_attempts is not None else handler.max_attempts if handler else 20
     )
-    if not isinstance(attempts, int) or not 1 <= attempts <= 10_000:
+    if type(attempts) is not int or not 1 <= attempts <= 10_000:
         raise InvalidJob("max_attempts", "a whole number from 1 to 10000")
     if given.unique_scope not in ("unfinished", "ever"):
         raise InvalidJob("unique_scope", "unfinished or ever")
@@ -57,7 +57,7 @@ def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> di
         "concurrency_key": _text(
             "concurrency_key", given.concurrency_key, settings.INTERLOCK["KEY_CHARACTERS"]
         ),
-        "parent_id": given.parent_id.hex if isinstance(given.parent_id, uuid.UUID) else given.parent_id,
+        "parent_id": _id("parent_id", given.parent_id),
         "enqueued_by": _text("enqueued_by", given.enqueued_by, 150) or "",
         "delay": _seconds("delay", given.delay),
         "due_at": _instant("due_at", given.due_at),
@@ -149,6 +149,16 @@ def _text(field: str, value: str | None, limit: int) -> str | None:
     if "\0" in value or not _encodes(value):
         raise InvalidJob(field, "no U+0000 and no lone surrogates")
     return value
+
+
+def _id(field: str, value: uuid.UUID | str | None) -> str | None:
+    """Return an id as rows carry it, whichever of its forms it is given in."""
+    if value is None:
+        return None
+    try:
+        return (value if isinstance(value, uuid.UUID) else uuid.UUID(value)).hex
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidJob(field, "the id of a job") from None
 
 
 def _encodes(value: str) -> bool:
