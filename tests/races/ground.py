@@ -27,13 +27,18 @@ def take(names: str | list[str], *, worker: str = WORKER, **more: Any) -> list[L
 
 
 def held(**options: Any) -> Lease:
-    """Return the lease of a job claimed at T0 for sixty seconds; nothing else is running."""
-    release_all()
+    """Return the lease of a job claimed at T0 for sixty seconds."""
     return claim(enqueue(**{"queue": queue()} | options), epoch=1)
 
 
-def release_all() -> None:
-    """End what earlier schedules left running, so that a recovery finds this schedule's jobs only."""
+def alone() -> Lease:
+    """Return such a lease when nothing else is running, so that a recovery finds no other schedule's jobs."""
+    end_all()
+    return held()
+
+
+def end_all() -> None:
+    """End what earlier schedules left running."""
     for job in Job.objects.filter(status=JobStatus.RUNNING):
         Job.objects.force_cancel(job.pk, state_version=job.state_version, **PERSON)
 

@@ -1,7 +1,7 @@
 """Runs real verbs of the product one SQL statement at a time, in every order that the database allows.
 
     def scene():                                      # the world before, made anew for each schedule
-        lease = running()
+        lease = held()
         def check(run): ...                           # what must hold afterwards, whatever the order was
         return Scene({"commit": lambda: Job.objects.commit(lease), "cancel": lambda: ...}, check)
 
@@ -24,81 +24,23 @@ from __future__ import annotations
 
 import heapq
 import queue
-import re
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs import measures
 from jobs.ledger.settle import Ended
 from jobs.outcomes import Lease, Outcome, Refused
+from tests.races.players import ALIAS, Player, Prepare, Stage
+from tests.races.steps import BEGIN, COMMIT, NOTHING, Step
 
-ALIAS = "default"
 PATIENCE = 20.0
 """Seconds after which a statement that neither ends nor waits for a lock fails the test."""
 GLANCE = 0.002
-ENDS = ("COMMIT", "ROLLBACK")
-
-# Rows that are only written under the lock of their job's row: with or without a hold before them the
-# same orders are seen.
-BESIDE = frozenset({"jobs_attempt", "jobs_effectslot", "jobs_change", "jobs_fencerefusal"})
-_WRITE = re.compile(r"\b(LOCK TABLE|(?<!KEY )(?<!FOR )(?<!DO )UPDATE|INSERT INTO|DELETE FROM) \"?(\w+)")
-_READ = re.compile(r"\b(?:FROM|JOIN) \"?(\w+)")
-_LOCKING = re.compile(r"\bFOR (NO KEY UPDATE|UPDATE|SHARE)")
-_FILE = frozenset({"the whole file"})
-NOTHING: frozenset[str] = frozenset()
-_UNHELD = ("pg_notify", "SAVEPOINT")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One statement, or the end of a transaction with all that the transaction has touched."""
-
-    label: str
-    reads: frozenset[str] = NOTHING
-    shares: frozenset[str] = NOTHING
-    """Tables locked against an exclusive lock only."""
-    writes: frozenset[str] = NOTHING
-    """Tables written, or with rows locked."""
-
-    @property
-    def ends(self) -> bool:
-        return self.label in ENDS
-
-    @property
-    def touches(self) -> frozenset[str]:
-        return self.reads | self.shares | self.writes
-
-    def meets(self, other: Step) -> bool:
-        """Return whether the order of the two can matter.
-
-        What is not committed nobody reads; a lock is met by a lock; the end of a transaction is met by
-        whatever reads what it wrote or waits for what it locked.
-        """
-        if self.ends or other.ends:
-            return bool(
-                self.writes & other.touches or other.writes & self.touches
-                if self.ends and other.ends
-                else self.writes & other.touches or self.shares & other.writes
-                if self.ends
-                else other.writes & self.touches or other.shares & self.writes
-            )
-        return bool(self.writes & other.writes or self.writes & other.shares or self.shares & other.writes)
-
-    def after(self, earlier: Step) -> Step:
-        """Return this step with what its transaction touched before."""
-        return replace(
-            self,
-            reads=self.reads | earlier.reads,
-            shares=self.shares | earlier.shares,
-            writes=self.writes | earlier.writes,
-        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +77,7 @@ class Explored:
 
     schedules: int = 0
     complete: bool = False
-    """Whether every schedule was run, none left out by `most` or `seconds`."""
+    """Whether every schedule was run, none left out by `most`."""
     waits: int = 0
     """Schedules in which at least one actor waited for another."""
     retries: int = 0
@@ -145,27 +87,33 @@ class Explored:
     together: set[tuple[str, ...]] = field(default_factory=set)
     """The answers of all actors under one schedule, in the scene's order."""
 
+    def add(self, run: Run) -> None:
+        """Count one schedule."""
+        self.schedules += 1
+        self.waits += bool(run.waited)
+        counted = measures.drain()
+        self.retries += sum(int(str(c["count"])) for c in counted if c["measure"] == "transaction_retry")
+        for name, answer in run.answers.items():
+            self.answers[name].add(short(answer))
+        self.together.add(tuple(short(answer) for answer in run.answers.values()))
+
 
 class Race:
-    """The scheduler and its actors' connections; close it at the end."""
+    """The scheduler and its actors; leaving it closes their connections."""
 
-    def __init__(self, *, prepare: Callable[[BaseDatabaseWrapper], None] | None = None) -> None:
-        self.events: queue.SimpleQueue[Player] = queue.SimpleQueue()
+    def __init__(self, *prepare: Prepare, keeps_snapshots: bool = False) -> None:
+        self.stage = Stage(list(prepare), keeps_snapshots=keeps_snapshots)
         self.players: list[Player] = []
         self.monitor = connections.create_connection(ALIAS)
         self.rows_are_locked = self.monitor.features.has_select_for_update
-        self.prepare = prepare
-        self.every_statement = self.over = False
-        self.tolerated: tuple[type[Exception], ...] = ()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.over = True  # after a failure some may still be held
+        self.stage.over = True  # after a failure some may still be held
         for player in self.players:
-            player.programs.put(None)
-            player.go.release()
+            player.leave()
         for player in self.players:
             player.join(PATIENCE)
         self.monitor.close()
@@ -175,7 +123,6 @@ class Race:
         scene: Callable[[], Scene],
         *,
         most: int | None = None,
-        seconds: float | None = None,
         every_statement: bool = False,
         every_order: bool = False,
         tolerate: tuple[type[Exception], ...] = (),
@@ -183,51 +130,40 @@ class Race:
     ) -> Explored:
         """Run `scene` under every schedule and check each; a failure carries the schedule it came from.
 
-        `most` and `seconds` cut the walk off; `every_statement` also holds before the statements that no
-        other actor can meet, `every_order` runs also what differs only in steps that do not meet; an actor
-        may raise Refused and what `tolerate` names; `schedule` runs one order only, as a failure printed it.
+        `most` cuts the walk off; `every_statement` also holds before the statements that no other actor can
+        meet, `every_order` runs also what differs only in steps that do not meet; an actor may raise Refused
+        and what `tolerate` names; `schedule` runs one order only, as a failure printed it.
         """
-        self.every_statement, self.tolerated = every_statement, tolerate
+        self.stage.every_statement = every_statement
         explored = Explored()
-        ends = time.monotonic() + (seconds or float("inf"))
         todo: list[_Prefix] = [_Prefix(0, 0, 0, schedule.split(), NOTHING)]
         pushed = 0
-        while todo and explored.schedules != most and time.monotonic() < ends:
+        while todo and explored.schedules != most:
             prefix = heapq.heappop(todo)
-            nodes = self._checked(scene(), prefix, explored)
+            nodes = self._checked(scene(), prefix, explored, tolerate)
             if schedule:
                 return explored
             switches = 0
             for depth, node in enumerate(nodes):
-                if depth >= len(prefix.choices):
-                    tried = {node.chosen}
-                    for other in node.able:
-                        if other not in node.asleep | tried:
-                            pushed += 1
-                            cost = switches + (node.last in node.able and node.last != other)
-                            choices = [n.chosen for n in nodes[:depth]] + [other]
-                            asleep = node.asleep_after(
-                                other, node.asleep | (NOTHING if every_order else tried)
-                            )
-                            heapq.heappush(todo, _Prefix(cost, -depth, pushed, choices, asleep))
-                            tried.add(other)
-                switches += node.last in node.able and node.last != node.chosen
+                for other, asleep in node.others(every_order) if depth >= len(prefix.choices) else []:
+                    pushed += 1
+                    choices = [n.chosen for n in nodes[:depth]] + [other]
+                    heapq.heappush(
+                        todo, _Prefix(switches + node.preempts(other), -depth, pushed, choices, asleep)
+                    )
+                switches += node.preempts(node.chosen)
         explored.complete = not todo
         return explored
 
-    def _checked(self, scene: Scene, prefix: _Prefix, explored: Explored) -> list[_Node]:
+    def _checked(
+        self, scene: Scene, prefix: _Prefix, explored: Explored, tolerate: tuple[type[Exception], ...]
+    ) -> list[_Node]:
         run = Run()
         nodes = self._play(scene, prefix, run)
-        explored.schedules += 1
-        explored.waits += bool(run.waited)
-        counted = measures.drain()
-        explored.retries += sum(int(str(c["count"])) for c in counted if c["measure"] == "transaction_retry")
-        for name, answer in run.answers.items():
-            explored.answers[name].add(short(answer))
-        explored.together.add(tuple(short(answer) for answer in run.answers.values()))
+        explored.add(run)
         try:
             for name, answer in run.answers.items():
-                expected = not isinstance(answer, Exception) or isinstance(answer, (Refused, *self.tolerated))
+                expected = not isinstance(answer, Exception) or isinstance(answer, (Refused, *tolerate))
                 assert expected, f"{name} raised {answer!r}"
             scene.check(run)
         except AssertionError as error:
@@ -240,7 +176,7 @@ class Race:
     def _play(self, scene: Scene, prefix: _Prefix, run: Run) -> list[_Node]:
         """Run one schedule; returns where it could have gone another way."""
         while len(self.players) < len(scene.actors):
-            self.players.append(Player(self))
+            self.players.append(Player(self.stage))
         cast = self.players[: len(scene.actors)]
         for player, (name, program) in zip(cast, scene.actors.items(), strict=True):
             player.begin(name, program)
@@ -250,12 +186,13 @@ class Race:
         last = ""
         while any(player.busy for player in cast):
             occupied = any(player.inside for player in cast)
-            able = {p.name: p for p in cast if p.held and not (p.step.label == "BEGIN" and occupied)}
+            able = {p.name: p for p in cast if p.held and not (p.step.label == BEGIN and occupied)}
             if not able:  # all wait for locks: the server finds the deadlock
                 self._settle(cast, run, patient=True)
                 continue
             repeats = len(nodes) < len(prefix.choices)
             wanted = prefix.choices[len(nodes)] if repeats else last
+            # When all are asleep the rest of this run has been seen; it only has to come to its end.
             awake = able if repeats else {name: p for name, p in able.items() if name not in asleep} or able
             chosen = awake.get(wanted) or next(iter(awake.values()))
             steps = {name: player.step for name, player in able.items()}
@@ -279,23 +216,26 @@ class Race:
         ends = time.monotonic() + PATIENCE
         while patient or any(player.moving and not player.waits for player in cast):
             try:
-                moved = self.events.get(timeout=GLANCE)
+                player = self.stage.events.get(timeout=GLANCE)
             except queue.Empty:
                 if time.monotonic() > ends:
                     raise AssertionError(f"{[p.name for p in cast if p.moving]} never ended") from None
                 if not patient:
                     self._ask_who_waits(cast, run)
-            else:
-                freed = moved.step.ends or moved.waits
-                moved.arrived(run)
-                patient = False
-                if freed and any(player.waits for player in cast):
-                    self._ask_who_waits(cast, run)
+                continue
+            patient, waited = False, player.waits
+            done = player.arrive()
+            if done.label == COMMIT:
+                run.commits.append(player.name)
+            if not player.busy:
+                run.story.append(f"{player.name} -> {short(player.answer)}")
+            if (done.final or waited) and any(other.waits for other in cast):
+                self._ask_who_waits(cast, run)
 
     def _ask_who_waits(self, cast: Sequence[Player], run: Run) -> None:
-        moving = [player for player in cast if player.moving]
         if not self.rows_are_locked:
             return
+        moving = [player for player in cast if player.moving]
         with self.monitor.cursor() as cursor:
             cursor.execute(
                 "SELECT pid FROM unnest(%s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0",
@@ -329,125 +269,25 @@ class _Node:
     able: dict[str, Step]
     asleep: frozenset[str]
 
+    def preempts(self, name: str) -> bool:
+        """Return whether going on with `name` interrupts one that could have gone on."""
+        return self.last in self.able and self.last != name
+
+    def others(self, every_order: bool) -> list[tuple[str, frozenset[str]]]:
+        """Return who else has to be tried here, each with those that sleep meanwhile."""
+        tried = {self.chosen}
+        found = []
+        for name in self.able:
+            if name not in self.asleep | tried:
+                asleep = NOTHING if every_order else self.asleep_after(name, self.asleep | tried)
+                found.append((name, asleep))
+                tried.add(name)
+        return found
+
     def asleep_after(self, name: str, asleep: frozenset[str] | set[str]) -> frozenset[str]:
         """Return who of `asleep` sleeps on when `name` goes on: those whose next step it does not meet."""
         step = self.able[name]
         return frozenset(a for a in asleep if a != name and a in self.able and not self.able[a].meets(step))
-
-
-class Player(threading.Thread):
-    """One actor: a thread and its connection; `held` before a statement, `moving` in one."""
-
-    def __init__(self, race: Race) -> None:
-        super().__init__(daemon=True)
-        self.race = race
-        self.programs: queue.SimpleQueue[tuple[str, Callable[[], Any]] | None] = queue.SimpleQueue()
-        self.go = threading.Semaphore(0)
-        self.name = ""
-        self.step = self._next = self._touched = Step("")
-        self.pid = 0
-        self.held = self.moving = self.waits = self.busy = self.inside = False
-        self.answer: Any = None
-        self.start()
-
-    # -- the scheduler's side
-
-    def begin(self, name: str, program: Callable[[], Any]) -> None:
-        """Start a program; it stops before its first statement."""
-        self.name, self.step = name, Step("")
-        self.busy = self.moving = True
-        self.held = self.inside = False
-        self.programs.put((name, program))
-
-    def let_go(self) -> None:
-        """Let the held statement run."""
-        if self.step.label == "BEGIN":
-            self.inside = True
-        self.held, self.moving = False, True
-        self.go.release()
-
-    def arrived(self, run: Run) -> None:
-        """Note that the statement let go has ended: the thread is held before the next, or at its end."""
-        if self.step.ends:
-            self.inside = False
-            if self.step.label == "COMMIT":
-                run.commits.append(self.name)
-        self.moving = self.waits = False
-        self.step = self._next
-        self.held = self.busy = bool(self.step.label)
-        if not self.busy:
-            run.story.append(f"{self.name} -> {short(self.answer)}")
-
-    # -- the actor's side
-
-    def run(self) -> None:
-        connection = connections[ALIAS]
-        try:
-            connection.ensure_connection()
-            if self.race.prepare:
-                self.race.prepare(connection)
-            for name in ("_commit", "_rollback"):
-                self._hold_before(connection, name)
-            with connection.execute_wrapper(self._statement):
-                while (task := self.programs.get()) is not None:
-                    if self.race.rows_are_locked:
-                        connection.ensure_connection()
-                        self.pid = connection.connection.info.backend_pid
-                    self.answer = answer_of(task[1])
-                    self._report(Step(""))
-        finally:
-            connection.close()
-
-    def _hold_before(self, connection: BaseDatabaseWrapper, name: str) -> None:
-        ending = getattr(connection, name)
-
-        def held() -> Any:
-            self._hold(Step(name.removeprefix("_").upper()).after(self._touched))
-            self._touched = Step("")
-            return ending()
-
-        setattr(connection, name, held)
-
-    def _statement(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        step, table = step_of(sql)
-        self._touched = step.after(self._touched)
-        if not any(word in sql for word in _UNHELD) and (self.race.every_statement or table not in BESIDE):
-            self._hold(step)
-        return execute(sql, params, many, context)
-
-    def _hold(self, step: Step) -> None:
-        if not self.race.over:
-            self._report(step)
-            self.go.acquire()
-
-    def _report(self, step: Step) -> None:
-        self._next = step
-        self.race.events.put(self)
-
-
-def answer_of(program: Callable[[], Any]) -> Any:
-    """Return what a program returned, or what it raised."""
-    try:
-        return program()
-    except Exception as error:  # noqa: BLE001  (whatever it is, it is this actor's answer)
-        return error
-
-
-def step_of(sql: str) -> tuple[Step, str]:
-    """Return what a statement touches, and the one table that it is about."""
-    if sql.startswith("BEGIN"):
-        return Step("BEGIN", writes=_FILE), ""
-    reads = frozenset(_READ.findall(sql))
-    found = _WRITE.search(sql)
-    if found is None:
-        first = next(iter(_READ.findall(sql)), "")
-        if _LOCKING.search(sql):
-            return Step(f"SELECT FOR {first}", reads, writes=frozenset({first})), first
-        return Step(f"SELECT {first}" if first else sql.strip()[:40], reads), first
-    verb, table = found[1].split()[0], found[2]
-    if "ROW SHARE MODE" in sql:
-        return Step(f"{verb} {table}", shares=frozenset({table})), table
-    return Step(f"{verb} {table}", reads, writes=frozenset({table})), table
 
 
 def short(answer: Any) -> str:

@@ -12,7 +12,7 @@ from jobs.models import Job
 from jobs.outcomes import Code
 from jobs.status import JobStatus
 from tests.build import at, claim, enqueue
-from tests.races.ground import PERSON, coherent, held, job_of, queue, release_all
+from tests.races.ground import PERSON, coherent, end_all, held, job_of, queue
 from tests.races.interleave import Explored, Race, Run, Scene
 
 
@@ -70,7 +70,7 @@ def test_a_batch_of_renewals_never_waits_and_so_never_deadlocks(race: Race) -> N
 
 def test_our_own_verbs_lock_a_family_in_one_order_and_never_deadlock(race: Race) -> None:
     def scene() -> Scene:
-        release_all()
+        end_all()
         parent = enqueue(queue=queue())
         children = [enqueue(queue=queue(), parent_id=parent) for _ in range(2)]
         leases = [claim(job_id, epoch=1) for job_id in (*children[::-1], parent)]

@@ -11,7 +11,7 @@ from jobs.models import Attempt, Job
 from jobs.outcomes import Code, Lease
 from jobs.status import AttemptStatus, JobStatus
 from tests.build import RIVAL, at
-from tests.races.ground import PERSON, coherent, held, history, job_of, never_runs_again, version
+from tests.races.ground import PERSON, alone, coherent, held, history, job_of, never_runs_again, version
 from tests.races.interleave import Race, Run, Scene
 
 FAILURE = "RUNTIME_HANDLER_EXCEPTION"
@@ -40,7 +40,7 @@ HOLDERS = pytest.mark.parametrize("verb", [commit, fail])
 @HOLDERS
 def test_a_holders_ending_or_the_recovery_lands_and_never_both(race: Race, verb: Any) -> None:
     def scene() -> Scene:
-        lease = held()
+        lease = alone()
 
         def check(run: Run) -> None:
             job = coherent(job_of(lease))
@@ -61,7 +61,7 @@ def test_a_holders_ending_or_the_recovery_lands_and_never_both(race: Race, verb:
 
 def test_a_renewed_lease_is_not_recovered_and_a_recovered_one_not_renewed(race: Race) -> None:
     def scene() -> Scene:
-        lease = held()
+        lease = alone()
 
         def check(run: Run) -> None:
             job = coherent(job_of(lease))
@@ -85,7 +85,7 @@ def test_a_renewed_lease_is_not_recovered_and_a_recovered_one_not_renewed(race: 
 
 def test_a_cancel_and_a_commit_agree_on_which_came_first(race: Race) -> None:
     def scene() -> Scene:
-        lease = held()
+        lease = alone()
         job_id = job_of(lease)
 
         def check(run: Run) -> None:
@@ -115,7 +115,7 @@ ENDERS: dict[str, Callable[[Lease], Any]] = {"fail": fail, "recover": lambda _le
 @pytest.mark.parametrize("ender", list(ENDERS))
 def test_a_job_cancelled_while_it_is_given_back_never_runs_again(race: Race, ender: str) -> None:
     def scene() -> Scene:
-        lease = held()
+        lease = alone()
         job_id = job_of(lease)
 
         def check(run: Run) -> None:
@@ -143,7 +143,7 @@ def test_a_cancel_during_the_rescue_and_the_next_claim_never_leaves_a_run_that_n
     race: Race,
 ) -> None:
     def scene() -> Scene:
-        lease = held()
+        lease = alone()
         job_id = job_of(lease)
 
         def check(run: Run) -> None:
@@ -290,7 +290,7 @@ def test_two_results_of_one_attempt_leave_one_and_a_conflict(race: Race) -> None
 
 def test_what_is_staged_while_the_lease_is_recovered_is_nobodys_result(race: Race) -> None:
     def scene() -> Scene:
-        lease = held()
+        lease = alone()
 
         def check(run: Run) -> None:
             job = coherent(job_of(lease))

@@ -13,7 +13,7 @@ from jobs.models import Attempt, Change, Job
 from jobs.status import AttemptStatus, JobStatus
 from tests.build import KIND, WORKER, at, claim, enqueue
 from tests.races.aside import Aside
-from tests.races.ground import coherent, held, history, job_of, queue, release_all, take
+from tests.races.ground import alone, coherent, end_all, history, job_of, queue, take
 from tests.races.interleave import Race, Run, Scene
 
 
@@ -52,7 +52,7 @@ def test_three_reapers_take_each_of_a_hundred_lost_jobs_back_once(transactional_
 
 def test_reapers_and_a_takeover_meet_on_two_jobs_and_each_is_taken_back_once(race: Race) -> None:
     def scene() -> Scene:
-        release_all()
+        end_all()
         jobs = expired(2)
 
         def check(run: Run) -> None:
@@ -99,7 +99,7 @@ def test_a_recoverer_that_acts_on_a_list_it_read_before_does_nothing_the_second_
 
 def test_what_is_claimed_in_the_very_instant_of_a_recovery_is_left_alone(race: Race) -> None:
     def scene() -> Scene:
-        release_all()
+        end_all()
         job_id = enqueue(queue=queue())
 
         def check(run: Run) -> None:
@@ -147,7 +147,7 @@ def test_five_hundred_jobs_submitted_while_a_recovery_never_rests_run_once_each(
 
 def test_a_lease_that_ends_and_one_that_was_renewed_in_the_same_page_are_told_apart(race: Race) -> None:
     def scene() -> Scene:
-        kept = held()
+        kept = alone()
         lost = claim(enqueue(queue=queue()), epoch=1)
 
         def check(run: Run) -> None:
