@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jobs.ledger import cancel, settle, slots, worker
-from jobs.ledger.session import Session
+from jobs.ledger.session import Encoded, Session
 from jobs.ledger.settle import Ended
 from jobs.outcomes import Lease
 from jobs.status import TERMINAL, AttemptStatus, JobStatus
@@ -30,7 +30,7 @@ class RuntimeHooks:
     ) -> None:
         """Attempts were superseded by a takeover."""
 
-    def committed(self, session: Session, ids: Sequence[Any], leases: str) -> None:
+    def committed(self, session: Session, ids: Sequence[Any], leases: Encoded) -> None:
         """Results became canonical; `leases` is their encoded row list."""
 
     def ended(
@@ -91,7 +91,7 @@ class JobHooks(RuntimeHooks):
         for callback in self.on_recovered:
             callback(job_ids)
 
-    def committed(self, session: Session, ids: Sequence[Any], leases: str) -> None:
+    def committed(self, session: Session, ids: Sequence[Any], leases: Encoded) -> None:
         settle.close_committed(session, leases)
         cancel.close_unsent(session, ids)
         worker.add_change(session, "commit", [[job_id, "succeeded"] for job_id in ids])

@@ -36,7 +36,7 @@ READ = """
 SELECT {id}, {status}, {state_version}, {cancel_requested_at} IS NOT NULL, {parent_id}, {unmet_edges}, {hold_reason},
        {deadline_at}, {open_effects}, {unique_key}, {claim_generation}, {attempt_id}, {wait_reason}
   FROM {table}
- WHERE {id} IN (SELECT r.id FROM {rows:ids})
+ WHERE {id} {among:ids}
 """
 
 

@@ -89,7 +89,8 @@ EXPIRED = f"""
 # limit of 1; the update tests every predicate again.
 CLAIM = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now),
-HEADSpick AS MATERIALIZED (PICK)
+HEADSpick AS MATERIALIZED (PICK),
+picked AS MATERIALIZED (SELECT id, row_number() OVER () AS number FROM pick LIMIT %(limit)s)
 UPDATE {table} AS j
    SET {status} = {:running}
 ?ready_at|     , {ready_at} = NULL
@@ -107,8 +108,8 @@ UPDATE {table} AS j
 ?!lease_seconds,deadline_at|     , {lease_expires_at} = {least}({plus:t.now+%(ttl)s}, COALESCE(j.{deadline_at}, {far}))
 ?lease_seconds,!deadline_at|     , {lease_expires_at} = {plus:t.now+{least}(j.{lease_seconds}, %(ttl)s)}
 ?!lease_seconds,!deadline_at|     , {lease_expires_at} = {plus:t.now+%(ttl)s}
-  FROM t
- WHERE j.{id} IN (SELECT id FROM pick LIMIT %(limit)s)
+  FROM t, picked
+ WHERE j.{id} = picked.id
    AND EXISTS (SELECT 1 FROM jobs_scheduler s
                 WHERE s.id = 1 AND s.epoch = %(epoch)s AND s.claims_open
                   AND (s.clock_high_water IS NULL OR s.clock_high_water <= (SELECT {plus:t.now+1} FROM t)))
@@ -120,27 +121,31 @@ UPDATE {table} AS j
 ?deadline_at|   AND (j.{deadline_at} IS NULL OR j.{deadline_at} > t.now)
 WHERE_FREE
 RETURNING {key:{j}{id}}
-?attempt_id|        , {key:{j}{attempt_id}}
         , {j}{generation}
         , {micros:{j}{lease_expires_at}}
 RETURNED
 """
 
-RETURNED = (
-    "cancel_generation",
-    "revision",
-    "input_digest",
-    "input",
-    "kind",
-    "queue",
-    "label",
-    "priority",
-    "attempt_count",
-    "attempts_excused",
-    "max_attempts",
-    "lease_seconds",
-)
-TIMES = ("deadline_at", "created_at", "started_at", "next_attempt_at")
+RETURNED = {
+    "attempt_id": ("{key:{j}{attempt_id}}", "NULL"),
+    "deadline_at": ("{micros:{j}{deadline_at}}", "NULL"),
+    "created_at": ("{micros:{j}{created_at}}", "NULL"),
+    "started_at": ("{micros:{j}{started_at}}", "NULL"),
+    "next_attempt_at": ("{micros:{j}{next_attempt_at}}", "NULL"),
+    "lease_seconds": ("{j}{lease_seconds}", "NULL"),
+    "cancel_generation": ("{j}{cancel_generation}", "0"),
+    "revision": ("{j}{revision}", "1"),
+    "input_digest": ("{j}{input_digest}", "''"),
+    "input": ("{j}{input}", "'{}'"),
+    "kind": ("{j}{kind}", "''"),
+    "queue": ("{j}{queue}", "''"),
+    "label": ("{j}{label}", "''"),
+    "priority": ("{j}{priority}", "0"),
+    "attempt_count": ("{j}{attempt_count}", "1"),
+    "attempts_excused": ("{j}{attempts_excused}", "0"),
+    "max_attempts": ("{j}{max_attempts}", "1"),
+}
+"""What a lease holds, and what stands for it where the table has no such column; read by `_leases` in this order."""
 
 
 @cache
@@ -154,8 +159,11 @@ def claim_text(kinds: int, *, takeover: bool = False) -> str:
         head = HEAD.strip("\n").replace("READY", READY.strip("\n"))
         branches = "\n  UNION ALL\n".join(head.replace("NUMBER", str(number)) for number in range(kinds))
         heads, pick = f"head AS MATERIALIZED (\n{branches}\n),\n", PICK_HEAD
-    returned = [f"?{name}|        , {{j}}{{{name}}}" for name in RETURNED]
-    returned += [f"?{name}|        , {{micros:{{j}}{{{name}}}}}" for name in TIMES]
+    returned = [
+        line
+        for name, (column, otherwise) in RETURNED.items()
+        for line in (f"?{name}|        , {column}", f"?!{name}|        , {otherwise}")
+    ]
     return (
         CLAIM.replace("HEADS", heads)
         .replace("PICK", pick)
@@ -217,24 +225,37 @@ NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 def _leases(session: Session, rows: Sequence[Any], worker: str, epoch: int, ttl: int) -> list[Lease]:
-    has = session.vocabulary.has
     moment = session.moment
-    head = ["job_id", *(["attempt_id"] if has("attempt_id") else []), "generation"]
-    names = [*(n for n in RETURNED if has(n))]
-    times = ["lease_expires_at", *(_LEASE_NAME.get(n, n) for n in TIMES if has(n))]
-    first, last = len(head), len(head) + 1 + len(names)
-    leases = []
-    for row in rows:
-        fields = dict(zip(head, row, strict=False))
-        fields.update(zip(names, row[first + 1 : last], strict=True))
-        fields.update(zip(times, map(moment, (row[first], *row[last:])), strict=True))
-        longest = fields.pop("lease_seconds", None) or ttl
-        fields.setdefault("attempt_id", None)
-        leases.append(Lease(worker_id=worker, epoch=epoch, ttl_seconds=min(ttl, longest), **fields))
-    return leases
-
-
-_LEASE_NAME = {"next_attempt_at": "due_at"}
+    return [
+        Lease(
+            job_id,
+            attempt_id,
+            generation,
+            worker,
+            epoch,
+            moment(expires),
+            min(ttl, longest or ttl),
+            cancel,
+            revision,
+            digest,
+            text,
+            kind,
+            queue,
+            label,
+            priority,
+            moment(deadline),
+            count,
+            excused,
+            most,
+            moment(created),
+            moment(started),
+            moment(due),
+        )
+        for (
+            job_id, generation, expires, attempt_id, deadline, created, started, due, longest, cancel, revision,
+            digest, text, kind, queue, label, priority, count, excused, most,
+        ) in rows
+    ]  # fmt: skip
 
 
 # A row is in the claim index only while it is due: delays, back-offs and polls are promoted when their time

@@ -2,7 +2,7 @@
 
 A statement is a template, read line by line. `?a,b|` in front of a line keeps it only for a
 vocabulary that maps both fields. In braces: a standard field (its column), `:status` (its written
-word), a fragment from here, or `rows:shape` (a row list, sent as one JSON parameter).
+word), a fragment from here, or `rows:shape` (a row list `r`; see Dialect.rows).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ STATUSES = {
 }
 """Sets of statuses by the name that a template uses; all are read off the transition table."""
 
-_PLACE = re.compile(r"\{([^{}]+)\}")
+_PLACE = re.compile(r"\{(?!rows:)([^{}]+)\}")
+_ROWS = re.compile(r"\{rows:(\w+)\}")
+_READ = re.compile(r"\br\.(\w+|\*)")
 
 # shape -> column -> type. `seconds` is a delay that the statement adds to T.
 SHAPES: dict[str, dict[str, str]] = {
@@ -115,6 +117,7 @@ SHAPES: dict[str, dict[str, str]] = {
     },
 }
 
+NUMBERS = frozenset(["int", "bigint", "float", "seconds"])
 _TYPES = {"seconds": "float8", "time": "timestamptz", "float": "float8", "int": "int", "bigint": "bigint"}
 
 
@@ -125,15 +128,16 @@ class Dialect:
     vendor: str
     fragments: Mapping[str, str]
 
-    def rows(self, shape: str, id_type: str) -> str:
-        """Return a row source `r` for the JSON parameter named like the shape."""
-        columns = SHAPES[shape]
+    def rows(self, shape: str, id_type: str, read: set[str]) -> str:
+        """Return a row source `r` of those columns of a shape that a statement reads (`*` is all).
+
+        On PostgreSQL each is an array parameter, on SQLite all are in one JSON parameter named like the shape.
+        """
+        columns = {name: kind for name, kind in SHAPES[shape].items() if name in read or "*" in read}
         if self.vendor == "postgresql":
-            types = ", ".join(
-                f"{name} {id_type if kind == 'id' else _TYPES.get(kind, kind)}"
-                for name, kind in columns.items()
-            )
-            return f"jsonb_to_recordset(%({shape})s::jsonb) AS r({types})"
+            types = [id_type if kind == "id" else _TYPES.get(kind, kind) for kind in columns.values()]
+            arrays = [f"%({shape}_{name})s::{kind}[]" for name, kind in zip(columns, types, strict=True)]
+            return f"unnest({', '.join(arrays)}) AS r({', '.join(columns)})"
         picks = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in columns)
         return f"(SELECT {picks} FROM json_each(%({shape})s)) AS r"
 
@@ -151,7 +155,7 @@ POSTGRESQL = Dialect(
         "share": "FOR SHARE",
         "skip_locked": "FOR NO KEY UPDATE OF j SKIP LOCKED",
         "skip_locked_rows": "FOR NO KEY UPDATE SKIP LOCKED",
-        "attempt_uuid": "(%(prefix)s || substr(gen_random_uuid()::text, 15))::uuid",
+        "attempt_uuid": "(%(prefix)s || lpad(to_hex(picked.number), 5, '0'))::uuid",
         "least": "LEAST",
         "greatest": "GREATEST",
         "j": "j.",
@@ -171,7 +175,7 @@ SQLITE = Dialect(
         "share": "",
         "skip_locked": "",
         "skip_locked_rows": "",
-        "attempt_uuid": "%(prefix)s || '4' || substr(lower(hex(randomblob(10))), 2)",
+        "attempt_uuid": "%(prefix)s || printf('%%05x', picked.number)",
         "least": "MIN",
         "greatest": "MAX",
         "j": "",
@@ -201,7 +205,9 @@ def render(text: str, vocabulary_key: int, vendor: str) -> str:
         while _PLACE.search(rest):  # innermost first, so that a fragment may hold a column
             rest = _PLACE.sub(lambda found: _place(found[1], vocabulary, dialect), rest)
         lines.append(rest)
-    return "\n".join(lines)
+    rendered = "\n".join(lines)
+    read = set(_READ.findall(rendered))
+    return _ROWS.sub(lambda found: dialect.rows(found[1], vocabulary.id_type, read), rendered)
 
 
 _vocabularies: dict[int, JobColumnVocabulary] = {}
@@ -268,9 +274,16 @@ def _micros(column: str, _vocabulary: JobColumnVocabulary, dialect: Dialect) -> 
     return f"(extract(epoch FROM {column}) * 1000000)::bigint"
 
 
+def _among(shape: str, vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
+    """The test whether an id is one of a row list's; an array is searched along the index in one go."""
+    if dialect.vendor == "sqlite":
+        return f"IN (SELECT json_extract(value, '$.id') FROM json_each(%({shape})s))"
+    return f"= ANY (%({shape}_id)s::{vocabulary.id_type}[])"
+
+
 _FRAGMENTS: dict[str, Callable[[str, JobColumnVocabulary, Dialect], str]] = {
     "": lambda text, vocabulary, _: f"'{vocabulary.word(JobStatus(text))}'",
-    "rows": lambda text, vocabulary, dialect: dialect.rows(text, vocabulary.id_type),
+    "among": _among,
     "after": _after,
     "plus": _plus,
     "in": _in,

@@ -10,7 +10,7 @@ from jobs.ledger.session import Session
 # Held until the caller commits, so that a parent's cancel and a child's birth cannot pass each other.
 LOCK_PARENTS = """
 SELECT {id}, {status}, {cancel_requested_at} IS NOT NULL
-  FROM {table} WHERE {id} IN (SELECT r.id FROM {rows:ids}) ORDER BY {id} {share}
+  FROM {table} WHERE {id} {among:ids} ORDER BY {id} {share}
 """
 
 # The loser of a key waits for the holder's transaction; if that rolls back, the loser's row goes in.

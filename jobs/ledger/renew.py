@@ -12,7 +12,7 @@ from jobs.ledger.session import Session
 # A row that somebody holds is skipped, not waited for: one long transaction over one job (a handler that
 # enqueues children and goes on working) must not starve the leases of the others. It is tried again soon.
 LOCK_FREE = """
-SELECT {id} FROM {table} AS j WHERE {id} IN (SELECT r.id FROM {rows:ids}) ORDER BY {id} {skip_locked}
+SELECT {id} FROM {table} AS j WHERE {id} {among:ids} ORDER BY {id} {skip_locked}
 """
 
 # Extends to at most T + the kind's lease, never past the deadline, never shortens. Writes no state_version.

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from jobs.ledger import fence
-from jobs.ledger.session import Session
+from jobs.ledger.session import Encoded, Session
 from jobs.ledger.slots import needs_person
 from jobs.status import JobStatus
 
@@ -146,7 +146,7 @@ def end_text(fenced_by: str) -> str:
     return END.replace("NEEDS_PERSON", needs_person("k")).replace("FENCE", FENCES[fenced_by].strip("\n"))
 
 
-def commit(session: Session, leases: str) -> set[Any]:
+def commit(session: Session, leases: Encoded) -> set[Any]:
     """Make each result of an encoded row list canonical where the full fence holds; returns what landed."""
     return {row[0] for row in session.run(COMMIT, {"leases": leases})}
 
@@ -178,7 +178,7 @@ INSERT INTO jobs_attempt (id, job_id, generation, revision, worker_id, scheduler
 SELECT j.attempt_id, j.id, j.claim_generation, j.revision, j.worker_id, j.scheduler_epoch, 'running', j.started_at,
        '', '', '', 0, '', ''
   FROM jobs_job AS j
- WHERE j.id IN (SELECT r.id FROM {rows:ids})
+ WHERE j.id {among:ids}
 """
 
 CLOSE_COMMITTED = """
@@ -240,7 +240,7 @@ def open_attempts(session: Session, ids: Sequence[Any]) -> None:
     session.run(OPEN_ATTEMPTS, {"ids": [{"id": i} for i in ids]})
 
 
-def close_committed(session: Session, leases: str) -> None:
+def close_committed(session: Session, leases: Encoded) -> None:
     """Close the attempts of an encoded row list as committed, in the commit's transaction."""
     session.run(CLOSE_COMMITTED, {"leases": leases})
 

@@ -19,7 +19,7 @@ UPDATE jobs_effectslot AS s
 WITHOUT_OPEN = """
 SELECT j.{id}, j.{claim_generation}, j.{revision}, j.{input}, j.{input_digest}, j.{attempt_id}
   FROM {table} AS j
- WHERE j.{id} IN (SELECT r.id FROM {rows:ids})
+ WHERE j.{id} {among:ids}
    AND NOT EXISTS (SELECT 1 FROM jobs_effectslot s WHERE s.job_id = j.{id} AND s.status IN ('executing', 'unknown'))
 """
 
