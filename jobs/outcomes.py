@@ -186,7 +186,7 @@ class Ending:
         total: float = 7 * 86400.0,
         log: str | None = None,
     ) -> Ending:
-        """Give the lease up until `seconds` from now, or for an approval without a due time. Costs no attempt.
+        """Give the lease up until `seconds` from now; an approval has no due time. Costs no attempt.
 
         `total` seconds bound all waiting of the job. Raises ValueError for another wait without a due time.
         """
