@@ -88,8 +88,9 @@ def families(totals: Iterable[Total]) -> Iterator[Metric]:
 
 
 def _fence(by_measure: ByMeasure) -> Iterator[Metric]:
-    checks = _counter("fence_checks", "Writes that the fence judged.", "point")
-    accepts = _counter("fence_accepts", "Those of them that landed.", "point")
+    checks = _counter(
+        "fence_checks", "Writes that the fence judged, and what became of them.", "point", "result"
+    )
     coverage = GaugeMetricFamily(
         "interlock_fence_coverage_ratio",
         "Share of accepted writes that were judged: 1, or a write path bypasses it.",
@@ -101,12 +102,12 @@ def _fence(by_measure: ByMeasure) -> Iterator[Metric]:
     ):
         sums[point][result] = sum(entry.number for entry in entries)
     for point, found in sorted(sums.items()):
-        checks.add_metric([point], found["checked"])
-        accepts.add_metric([point], found["accepted"])
+        checks.add_metric([point, "accepted"], found["accepted"])
+        checks.add_metric([point, "refused"], max(0, found["checked"] - found["accepted"]))
         coverage.add_metric(
             [point], min(1.0, found["checked"] / found["accepted"]) if found["accepted"] else 1.0
         )
-    yield from (checks, accepts, coverage)
+    yield from (checks, coverage)
     fenced = _counter("fenced", "Writes that the fence refused.", "point", "reason")
     for (point, reason), entries in _grouped(
         by_measure, "refused.", lambda t: tuple(t.measure.split(".")[1:3])

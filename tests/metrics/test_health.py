@@ -141,6 +141,14 @@ def test_due_queue_needs_a_live_worker_that_serves_it():
     assert found("queues", at(90) + health.LATE).level == Level.WARNING, "the worker has fallen silent"
 
 
+def test_fenced_worker_serves_nothing_however_it_beats():
+    enqueue(now=at(90))
+    worker(now=at(95))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_worker SET fenced_at = beat_at")
+    assert found("queues").level == Level.WARNING
+
+
 def test_job_that_waits_too_long_is_a_warning_also_with_a_worker():
     enqueue(now=at(0))
     late = at(0) + health.LATE

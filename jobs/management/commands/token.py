@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from jobs.handlers import QUEUE
 from jobs.models import ApiToken
@@ -18,30 +19,35 @@ LONGEST_DAYS = 3650
 
 
 class Command(BaseCommand):
-    help = (
-        "Issue, list and revoke tokens of the API (docs/api.md). A token may do what its scopes say and its "
-        "user may: who is demoted takes his tokens along."
-    )
+    @property
+    def help(self) -> str:  # type: ignore[override]
+        return _(
+            "Issue, list and revoke tokens of the API (docs/api.md). A token may do what its scopes say and "
+            "its user may: who is demoted takes his tokens along."
+        )
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="create|list|revoke")
-        create = verbs.add_parser("create", help="issue a token and print its secret, once")
-        create.add_argument("--user", required=True, help="name of the user on whose behalf it acts")
+        create = verbs.add_parser("create", help=_("issue a token and print its secret, once"))
+        create.add_argument("--user", required=True, help=_("name of the user on whose behalf it acts"))
         create.add_argument(
-            "--name", required=True, type=_name, help="what it is for, at most 100 characters"
+            "--name", required=True, type=_name, help=_("what it is for, at most 100 characters")
         )
         create.add_argument(
-            "--scopes", required=True, type=_scopes, help=f"comma-separated, of {', '.join(ApiToken.SCOPES)}"
+            "--scopes",
+            required=True,
+            type=_scopes,
+            help=_("comma-separated, of %s") % ", ".join(ApiToken.SCOPES),
         )
         create.add_argument(
-            "--queues", type=_queues, default=[], help="comma-separated; without it, every queue"
+            "--queues", type=_queues, default=[], help=_("comma-separated; without it, every queue")
         )
         create.add_argument(
-            "--days", type=_days, default=90, help=f"until it expires, 1 to {LONGEST_DAYS} (default 90)"
+            "--days", type=_days, default=90, help=_("until it expires, 1 to %s (default 90)") % LONGEST_DAYS
         )
-        verbs.add_parser("list", help="list tokens, newest first; never a secret")
-        revoke = verbs.add_parser("revoke", help="end a token at once")
-        revoke.add_argument("prefix", help="the first 12 characters of the token, as `list` prints them")
+        verbs.add_parser("list", help=_("list tokens, newest first; never a secret"))
+        revoke = verbs.add_parser("revoke", help=_("end a token at once"))
+        revoke.add_argument("prefix", help=_("the first 12 characters of the token, as `list` prints them"))
 
     def handle(self, *args: Any, **options: Any) -> None:
         verb = {"create": self._create, "list": self._list, "revoke": self._revoke}[options["verb"]]
@@ -51,15 +57,20 @@ class Command(BaseCommand):
         model = get_user_model()
         user = model.objects.filter(**{model.USERNAME_FIELD: options["user"]}).first()
         if user is None:
-            raise CommandError(f"there is no user {options['user']!r}")
+            raise CommandError(_("there is no user “%s”") % options["user"])
         if not user.is_active:
-            raise CommandError(f"the user {options['user']!r} is not active, so a token would be refused")
+            raise CommandError(
+                _("the user “%s” is not active, so a token would be refused") % options["user"]
+            )
         # A token that could do nothing would be found out far from here.
         lacking = [NEEDS[s] for s in options["scopes"] if s in NEEDS and not user.has_perm(NEEDS[s])]
         if lacking:
             raise CommandError(
-                f"the user {options['user']!r} lacks the permission {', '.join(lacking)}, which these scopes "
-                "need: grant it first, or leave the scope out"
+                _(
+                    "the user “%(user)s” lacks the permission %(names)s, which these scopes need: grant it "
+                    "first, or leave the scope out"
+                )
+                % {"user": options["user"], "names": ", ".join(lacking)}
             )
         expires = timezone.now() + timedelta(days=options["days"])
         token, secret = ApiToken.objects.issue(
@@ -70,8 +81,8 @@ class Command(BaseCommand):
             expires_at=expires,
         )
         self.stderr.write(
-            f"Token {token.name} of {options['user']}, good until {expires:%Y-%m-%d %H:%M} UTC. "
-            "This is the only time that it is shown:"
+            _("Token %(name)s of %(user)s, good until %(until)s UTC. This is the only time that it is shown:")
+            % {"name": token.name, "user": options["user"], "until": f"{expires:%Y-%m-%d %H:%M}"}
         )
         self.stdout.write(secret)
 
@@ -91,18 +102,18 @@ class Command(BaseCommand):
 
     def _revoke(self, options: dict[str, Any]) -> None:
         if len(options["prefix"]) != 12:
-            raise CommandError("give the first 12 characters of the token, as `token list` prints them")
+            raise CommandError(_("give the first 12 characters of the token, as `token list` prints them"))
         ended = ApiToken.objects.filter(prefix=options["prefix"], revoked_at=None).update(
             revoked_at=timezone.now()
         )
         if not ended:
-            raise CommandError(f"there is no live token {options['prefix']}")
-        self.stdout.write(f"Revoked {ended}.")
+            raise CommandError(_("there is no live token %s") % options["prefix"])
+        self.stdout.write(_("Revoked %s.") % ended)
 
 
 def _name(text: str) -> str:
     if not text.strip() or len(text) > 100 or not text.isprintable():
-        raise ArgumentTypeError("1 to 100 printable characters")
+        raise ArgumentTypeError(_("1 to 100 printable characters"))
     return text
 
 
@@ -110,7 +121,10 @@ def _scopes(text: str) -> list[str]:
     scopes = _words(text)
     unknown = [scope for scope in scopes if scope not in ApiToken.SCOPES]
     if unknown or not scopes:
-        raise ArgumentTypeError(f"no scope {', '.join(unknown)}; known are {', '.join(ApiToken.SCOPES)}")
+        raise ArgumentTypeError(
+            _("no scope %(unknown)s; known are %(known)s")
+            % {"unknown": ", ".join(unknown), "known": ", ".join(ApiToken.SCOPES)}
+        )
     return scopes
 
 
@@ -118,15 +132,15 @@ def _queues(text: str) -> list[str]:
     queues = _words(text)
     for queue in queues:
         if not QUEUE.fullmatch(queue):
-            raise ArgumentTypeError(f"{queue!r} is no name of a queue")
+            raise ArgumentTypeError(_("“%s” is no name of a queue") % queue)
     if not queues:
-        raise ArgumentTypeError("name at least one queue, or leave the option out for all")
+        raise ArgumentTypeError(_("name at least one queue, or leave the option out for all"))
     return queues
 
 
 def _days(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= LONGEST_DAYS):
-        raise ArgumentTypeError(f"a whole number from 1 to {LONGEST_DAYS}")
+        raise ArgumentTypeError(_("a whole number from 1 to %s") % LONGEST_DAYS)
     return int(text)
 
 
