@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from jobs.handlers import Options
 from jobs.ledger import session
 from jobs.models import Job, Scheduler
 from jobs.outcomes import Lease
 from jobs.status import JobStatus, WaitReason
-from tests.build import KIND, RIVAL, at, claim
-from tests.races.ground import PERSON, coherent, job_of, queue
+from tests.build import KIND, RIVAL, at
+from tests.races.ground import PERSON, coherent, job_of, queue, take
 from tests.races.interleave import Explored, Race, Run, Scene
 
 SCHEDULES = 1500
 
 
-def jobs() -> Iterator[uuid.UUID]:
-    """Hand out pending jobs, enqueued a hundred at a time."""
+def leases() -> Iterator[tuple[int, Lease]]:
+    """Hand out the epoch and a lease of sixty seconds claimed in it; jobs are enqueued by the hundred."""
     while True:
-        for added in Job.objects.enqueue_many([(KIND, {}, None)] * 100, now=at(0)):
-            yield added.job_id
+        name = queue()
+        Job.objects.enqueue_many([(KIND, {}, Options(queue=name))] * 100, now=at(0))
+        for _ in range(100):
+            epoch = Scheduler.objects.get().epoch
+            (lease,) = take(name, epoch=epoch, ttl=60, now=at(0))
+            yield epoch, lease
 
 
 def raise_it(expected: int) -> int:
@@ -32,20 +36,20 @@ def raise_it(expected: int) -> int:
 
 def commit_raise_takeover(race: Race, **more: Any) -> Explored:
     """Walk the race that a plain sub-select of the epoch loses."""
-    pending = jobs()
+    taken = leases()
 
     def scene() -> Scene:
-        epoch = Scheduler.objects.get().epoch
-        lease = claim(next(pending), epoch=epoch)
+        epoch, lease = next(taken)
         job_id = job_of(lease)
 
         def check(run: Run) -> None:
-            landed, taken = run.answers["commit"].landed, run.answers["takeover"]
+            landed, lost = run.answers["commit"].landed, run.answers["takeover"]
             assert run.answers["raise"] == epoch + 1
             assert not (landed and run.before("raise", "commit")), "accepted after the raise had returned"
-            assert not (taken and run.before("raise", "takeover")), "claimed after the raise had returned"
-            assert not (landed and taken)
-            coherent(job_id)
+            assert not (lost and run.before("raise", "takeover")), "claimed after the raise had returned"
+            found = Job.objects.values_list("status", "claim_generation", "attempt_count").get(pk=job_id)
+            assert found == ("succeeded" if landed else "running", 1 + bool(lost), 1 + bool(lost))
+            assert not (landed and lost)
 
         return Scene(
             {
@@ -100,11 +104,10 @@ VERBS: dict[str, Callable[[Lease], Any]] = {
 
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_a_holders_verb_lands_before_the_raise_or_not_at_all(race: Race, verb: str) -> None:
-    pending = jobs()
+    taken = leases()
 
     def scene() -> Scene:
-        epoch = Scheduler.objects.get().epoch
-        lease = claim(next(pending), epoch=epoch)
+        epoch, lease = next(taken)
 
         def check(run: Run) -> None:
             landed = run.answers[verb].landed
@@ -124,7 +127,7 @@ def test_a_claim_lands_before_the_raise_or_not_at_all(race: Race, door: str) -> 
     def scene() -> Scene:
         epoch = Scheduler.objects.get().epoch
         name = queue()
-        (added,) = Job.objects.enqueue_many([(KIND, {}, _in(name))], now=at(0))
+        (added,) = Job.objects.enqueue_many([(KIND, {}, Options(queue=name))], now=at(0))
 
         def attempt() -> Any:
             if door == "by id":
@@ -143,11 +146,10 @@ def test_a_claim_lands_before_the_raise_or_not_at_all(race: Race, door: str) -> 
 
 
 def test_a_cancelled_holder_may_give_up_whatever_the_epoch(race: Race) -> None:
-    pending = jobs()
+    taken = leases()
 
     def scene() -> Scene:
-        epoch = Scheduler.objects.get().epoch
-        lease = claim(next(pending), epoch=epoch)
+        epoch, lease = next(taken)
         Job.objects.cancel(job_of(lease), actor="ada")
 
         def check(run: Run) -> None:
@@ -178,9 +180,3 @@ def test_of_two_raises_at_once_one_is_told_that_the_epoch_has_moved(race: Race) 
         return Scene({"one": lambda: raise_it(epoch), "two": lambda: raise_it(epoch)}, check)
 
     assert race.explore(scene).complete
-
-
-def _in(name: str) -> Any:
-    from jobs.handlers import Options
-
-    return Options(queue=name)
