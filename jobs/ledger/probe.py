@@ -74,7 +74,7 @@ def probe_text(queues: int, kinds: int) -> str:
     branches = " + ".join(
         READY.strip().replace("NQ", str(q)).replace("NK", str(k)) for q in range(queues) for k in range(kinds)
     )
-    names = ", ".join(f"%(queue_{n})s" for n in range(queues))
+    names = ", ".join(f"%(queue_{n})s" for n in range(queues)) or "NULL"
     return PROBE.replace("READY", branches or "0").replace("QUEUES", names)
 
 

@@ -175,7 +175,7 @@ class Held:
 
 def _seconds(lease: Lease) -> float:
     """Return the lease's length: the kind's, or less where a deadline cuts it."""
-    if lease.lease_expires_at is None or lease.started_at is None:
+    if lease.deadline_at is None or lease.lease_expires_at is None or lease.started_at is None:
         return float(lease.ttl_seconds)
     return min(float(lease.ttl_seconds), (lease.lease_expires_at - lease.started_at).total_seconds())
 

@@ -46,6 +46,7 @@ HOSTAGE_SECONDS = 5.0
 UNSENT = 2000
 """Endings that may wait for the database before claiming stops."""
 PAIRS = 100
+STOPPED = "the worker stopped"
 
 
 class Unfit(Exception):
@@ -193,6 +194,9 @@ class Worker:
             if self.findings is not None and self.findings.ready:
                 # Something is ready, and not for us: its queue is paused, or others hold it.
                 self._barren_until = self.clock() + BARREN_SECONDS
+        if self.stop.asked.is_set():
+            self.give_back(got, STOPPED)  # this claim was under way when we were told to stop
+            return len(got)
         plain = [held for held in got if not held.handler.is_async]
         coroutine = [held for held in got if held.handler.is_async]
         if plain:

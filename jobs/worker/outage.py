@@ -25,12 +25,14 @@ class Outage:
         self.using = using
         self.failures = 0
         self._told = 0.0
+        self._causes: set[str] = set()
 
     def over(self) -> None:
         """A turn went well."""
         if self.failures:
             log.warning("loop recovered", extra={"loop": self.loop, "failures": self.failures})
             self.failures = 0
+            self._causes.clear()
 
     def note(self, error: BaseException) -> float:
         """Take a failure in and return how many seconds to wait before the next turn.
@@ -40,14 +42,16 @@ class Outage:
         """
         self.failures += 1
         measures.count(f"loop_errors.{self.loop}")
-        now = time.monotonic()
-        if self.failures == 1 or now - self._told >= REMIND_SECONDS:
+        now, cause = time.monotonic(), _first_line(error)
+        # A new cause is told at once: after a switch-over "closed" becomes "read-only", and that is the news.
+        if cause not in self._causes or now - self._told >= REMIND_SECONDS:
             self._told = now
+            self._causes.add(cause)
             # A database that is away is said in a line; anything else is a bug and needs its traceback.
             trace = None if isinstance(error, DatabaseProblem) else error
             log.error(
                 "loop failed, goes on",
-                extra={"loop": self.loop, "failures": self.failures, "cause": _first_line(error)},
+                extra={"loop": self.loop, "failures": self.failures, "cause": cause},
                 exc_info=trace,
             )
         self._disconnect()

@@ -37,7 +37,7 @@ def run(held: Held) -> Finished | None:
     try:
         failpoint("run.before")
         value = _call(held)
-        if inspect.isawaitable(value):
+        if value is not None and inspect.isawaitable(value):
             _abandon(value)
             raise TypeError("a plain function returned an awaitable; write the handler with async def")
         finished = _returned(held, value)

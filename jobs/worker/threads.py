@@ -19,7 +19,7 @@ from django.db import connections
 
 from jobs.worker.ear import Listener, LogFile
 from jobs.worker.held import Held
-from jobs.worker.loop import PROBE_SECONDS, Worker
+from jobs.worker.loop import PROBE_SECONDS, STOPPED, Worker
 from jobs.worker.outage import Outage
 from jobs.worker.status_line import StatusLine
 from jobs.worker.stop import CLEAN, ERROR, LEFT_RUNNING
@@ -61,12 +61,13 @@ class ThreadedWorker(Worker):
         self._listener: Listener | None = None
         self._file: LogFile | None = None
         self._idle_since = 0.0
+        self._has_claimed = False
         self._line = StatusLine(self)
         self._line.shown &= live
 
     def run(self) -> int:
         """Work until a stop; returns the exit code (see stop.py)."""
-        say(f"worker {self.id}: queues {', '.join(self.queues)}; {len(self.kinds)} kinds")
+        say(f"worker {self.id}: queues {', '.join(self.queues) or 'none'}; {len(self.kinds)} kinds")
         self.stop.ring(self.bell.set)
         self.stop.ring(self.endings.bell.set)
         if not self._first_pass():
@@ -150,11 +151,12 @@ class ThreadedWorker(Worker):
                 self.attend()
             if self.drain and self._is_drained():
                 self.stop.ask("drained")
-        if not self.stop.asked.is_set():
+        if self._has_claimed and not self.holdings:
+            self.stop.ask("one claim was made")
+        if not self.stop.asked.is_set() and not self._has_claimed:
             with self._turns:
                 claimed = self.claim()
-            if self.once and (claimed or not self.hungry):
-                self.stop.ask("one claim was made")
+            self._has_claimed = self.once and bool(claimed or not self.hungry)
             if claimed:
                 return
         self._rest()
@@ -237,7 +239,6 @@ class ThreadedWorker(Worker):
     def _wind_down(self) -> int:
         """Finish within the grace, give the rest back, say goodbye; returns the exit code."""
         log.info("stopping", extra={"why": self.stop.why, "grace": self.grace})
-        self.give_back([*self.slots.take_back(), *self.coroutines.take_back()], "the worker stopped")
         self._wait(lambda: not self._busy() and not self.holdings, self.grace)
         left = self._busy()
         if left:
@@ -265,6 +266,8 @@ class ThreadedWorker(Worker):
     def _wait(self, done: Callable[[], bool], seconds: float, *, hasty: bool = True) -> None:
         end = time.monotonic() + seconds
         while not done() and time.monotonic() < end and not (hasty and self.stop.hurried.is_set()):
+            # Again each time: a claim that was under way may hand out a little later.
+            self.give_back([*self.slots.take_back(), *self.coroutines.take_back()], STOPPED)
             self.watch_limits()
             self._line.draw()
             time.sleep(0.02)

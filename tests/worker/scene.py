@@ -68,13 +68,19 @@ def kind(function: Callable[..., Any] | None = None, *, name: str = "tests.kind"
     return job(name, **options)(function or nothing)
 
 
+def put(owner: Any, name: str, value: Any) -> None:
+    """Put something else in the place of a method: a connection that breaks, an answer that is late."""
+    setattr(owner, name, value)
+
+
 def measured(measure: str) -> Any:
     """Return the rows of one measure by minute, without the sums over all time."""
     return Minute.objects.filter(measure=measure, minute__year__gt=2000)
 
 
 def row(job_id: Any) -> Job:
-    return Job.objects.get(pk=job_id)
+    found: Job = Job.objects.get(pk=job_id)
+    return found
 
 
 def attempts(job_id: Any) -> list[Attempt]:

@@ -15,7 +15,7 @@ from jobs.models import Worker as WorkerRow
 from jobs.outcomes import Code, Outcome
 from jobs.status import JobStatus
 from tests.build import at
-from tests.worker.scene import Scene, kind, last, measured, row
+from tests.worker.scene import Scene, kind, last, measured, put, row
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,9 @@ def test_leases_are_renewed_every_heartbeat_and_never_run_out() -> None:
     for _ in range(300):
         scene.seconds += 1
         beat(scene)
-        assert row(job_id).lease_expires_at > scene.now + timedelta(seconds=60 - 2 * 15)
+        ends = row(job_id).lease_expires_at
+        assert ends is not None
+        assert ends > scene.now + timedelta(seconds=60 - 2 * 15)
     assert last(job_id).beats >= 300 / 15 - 1
 
 
@@ -67,17 +69,17 @@ def test_a_renewal_that_failed_is_sent_again_at_the_next_turn() -> None:
     def gone(*_given: Any, **_more: Any) -> Any:
         raise OperationalError("connection lost")
 
-    scene.worker.runtime.renew = gone  # type: ignore[method-assign]
+    put(scene.worker.runtime, "renew", gone)
     with pytest.raises(OperationalError):
         beat(scene)
-    scene.worker.runtime.renew = renew  # type: ignore[method-assign]
+    put(scene.worker.runtime, "renew", renew)
     beat(scene)
     assert row(job_id).lease_expires_at == at(80)
 
 
 def test_a_row_that_somebody_holds_is_asked_for_again_soon_and_not_given_up() -> None:
     scene, _ = holding()
-    scene.worker.runtime.renew = lambda leases, **_: [Outcome(Code.BUSY) for _ in leases]  # type: ignore[method-assign]
+    put(scene.worker.runtime, "renew", lambda leases, **_: [Outcome(Code.BUSY) for _ in leases])
     scene.seconds = 20
     beat(scene)
     (held,) = scene.worker.holdings
@@ -95,7 +97,7 @@ def test_a_renewal_that_was_granted_moves_the_workers_own_deadline_from_before_i
         scene.seconds += 5
         return outcomes
 
-    scene.worker.runtime.renew = slow  # type: ignore[method-assign]
+    put(scene.worker.runtime, "renew", slow)
     scene.seconds = 20
     scene.renew()
     assert held.surely_ends == 1_000 + 20 + 60
@@ -186,10 +188,10 @@ def test_counts_reach_the_minutes_and_come_back_when_they_cannot_be_written() ->
     def gone(*_given: Any) -> Any:
         raise OperationalError("connection lost")
 
-    scene.worker.beat._write = gone  # type: ignore[method-assign]
+    put(scene.worker.beat, "_write", gone)
     with pytest.raises(OperationalError):
         scene.worker.beat.write_row(now=scene.now)
-    scene.worker.beat._write = beat_row  # type: ignore[method-assign]
+    put(scene.worker.beat, "_write", beat_row)
     scene.worker.beat.write_row(now=scene.now)
     assert measured("tests.measure").get().count == 3
 

@@ -11,7 +11,7 @@ from jobs.models import Worker as WorkerRow
 from jobs.status import AttemptStatus, JobStatus
 from jobs.worker.loop import Unfit, Worker
 from tests.build import at
-from tests.worker.scene import Scene, attempts, kind, row
+from tests.worker.scene import Scene, attempts, kind, put, row
 
 pytestmark = pytest.mark.django_db
 
@@ -235,7 +235,7 @@ def test_what_another_worker_holds_is_never_given_back() -> None:
 def test_while_beats_fail_nothing_is_claimed() -> None:
     scene = Scene(kinds=[kind().name])
     job_id = scene.enqueue(kind())
-    scene.worker.beat.write_row = lambda **_: 1 / 0  # type: ignore[method-assign,assign,return-value]
+    put(scene.worker.beat, "write_row", lambda **_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         scene.worker.beat.turn(now=scene.now)
     scene.seconds = 29

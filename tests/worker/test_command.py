@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,12 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "DATABASE_URL": url, **more}
 
 
-def start(*options: str, **more: Any) -> subprocess.Popen[bytes]:
+def start(*options: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "manage.py", "runworker", *options],
         cwd=ROOT,
         env=environment(),
-        **{"stderr": subprocess.PIPE} | more,
+        stderr=subprocess.PIPE,
     )
 
 
@@ -125,3 +126,23 @@ def test_a_worker_loads_neither_the_api_nor_the_console() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_drain_together_and_the_parent_ends_with_code_0() -> None:
+    process = start("--processes", "2", "--drain")
+    _, log = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert WorkerRow.objects.filter(stopped_at__isnull=False).count() == 2
+    assert log.decode().count("\nworker ") == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_signal_to_the_parent_stops_its_children_in_order() -> None:
+    process = start("--processes", "2")
+    while WorkerRow.objects.count() < 2:
+        threading.Event().wait(0.05)
+    process.terminate()
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert WorkerRow.objects.filter(stopped_at__isnull=False).count() == 2

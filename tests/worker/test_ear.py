@@ -13,7 +13,7 @@ from jobs.status import JobStatus
 from jobs.worker import threads
 from jobs.worker.ear import LogFile
 from tests.worker.running import running, wait
-from tests.worker.scene import kind, row
+from tests.worker.scene import kind, put, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,7 +102,7 @@ def test_after_the_listening_connection_was_killed_it_listens_again_and_catches_
             heard.set()
             hear(queue)
 
-        run.worker._listener.heard = listen  # type: ignore[union-attr]
+        put(run.worker._listener, "heard", listen)
         with connection.cursor() as cursor:
             server_process = run.worker._listener.server_process  # type: ignore[union-attr]
             cursor.execute("SELECT pg_terminate_backend(%s)", [server_process])

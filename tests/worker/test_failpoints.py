@@ -30,7 +30,7 @@ def called() -> set[str]:
     for path in (ROOT / "jobs").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "failpoint":
-                found |= {n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)}
+                found |= {str(n.value) for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)}
     return found
 
 

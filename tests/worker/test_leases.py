@@ -10,7 +10,7 @@ from jobs.context import Cancelled, Context, LeaseLost, TimedOut
 from jobs.models import FenceRefusal, Job
 from jobs.status import AttemptStatus, JobStatus
 from tests.build import at
-from tests.worker.scene import Scene, attempts, kind, last, measured, row
+from tests.worker.scene import Scene, attempts, kind, last, measured, put, row
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def scene_of(handler: Any, **options: Any) -> tuple[Scene, Any]:
 
 
 def discarded() -> float:
-    return sum(measured("discarded_seconds").values_list("total", flat=True))
+    return float(sum(measured("discarded_seconds").values_list("total", flat=True)))
 
 
 def test_a_cancel_is_seen_at_the_checkpoint_after_the_next_beat() -> None:
@@ -208,7 +208,7 @@ def test_the_worker_counts_its_lease_from_before_the_claim_was_sent() -> None:
         scene.seconds += 5  # the answer took its time
         return leases
 
-    scene.worker.claims.runtime.claim = claim  # type: ignore[method-assign]
+    put(scene.worker.claims.runtime, "claim", claim)
     scene.claim()
     (held,) = scene.worker.holdings
     assert held.surely_ends == 1_000 + 60

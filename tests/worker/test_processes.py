@@ -46,8 +46,10 @@ def until(folder: Path, count: int) -> list[Path]:
     raise AssertionError("the children did not start")
 
 
-MARK = "import os, sys, signal, pathlib; pathlib.Path(sys.argv[1], str(os.getpid())).touch();"
-SERVE = MARK + "signal.signal(signal.SIGTERM, lambda *_: os._exit(0)); [signal.pause() for _ in iter(int, 1)]"
+IMPORT = "import os, sys, signal, pathlib;"
+MARK = IMPORT + "pathlib.Path(sys.argv[1], str(os.getpid())).touch();"
+LIVE = MARK + "[signal.pause() for _ in iter(int, 1)]"
+SERVE = IMPORT + "signal.signal(signal.SIGTERM, lambda *_: os._exit(0));" + LIVE
 
 
 def test_children_that_are_done_end_the_parent_with_success(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_a_stop_is_passed_on_and_a_child_that_will_not_hear_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "KILL_AFTER", 0.2)
-    deaf = MARK + "signal.signal(signal.SIGTERM, signal.SIG_IGN); [signal.pause() for _ in iter(int, 1)]"
+    deaf = IMPORT + "signal.signal(signal.SIGTERM, signal.SIG_IGN);" + LIVE
     supervisor = supervise(deaf, 1, tmp_path, grace=0.0)
     thread, codes = start(supervisor)
     until(tmp_path, 1)
@@ -87,15 +89,13 @@ def test_a_stop_is_passed_on_and_a_child_that_will_not_hear_it_is_killed(
 
 
 def test_a_second_signal_is_passed_on_too(tmp_path: Path) -> None:
-    twice = MARK + (
-        "n = [];"
-        "signal.signal(signal.SIGTERM, lambda *_: n.append(1) or len(n) > 1 and os._exit(75));"
-        "pathlib.Path(sys.argv[1], 'ready').touch();"
-        "[signal.pause() for _ in iter(int, 1)]"
+    twice = (
+        IMPORT + "n = [];"
+        "signal.signal(signal.SIGTERM, lambda *_: n.append(1) or len(n) > 1 and os._exit(75));" + LIVE
     )
     supervisor = supervise(twice, 1, tmp_path, grace=3600.0)
     thread, codes = start(supervisor)
-    until(tmp_path, 2)
+    until(tmp_path, 1)
     supervisor.stop.ask()
     supervisor.stop.ask()
     assert finish(thread, codes) == 75

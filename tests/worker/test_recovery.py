@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
+from jobs import handlers
 from jobs.manager import HOOKS
 from jobs.models import Job
 from jobs.status import AttemptStatus, HoldReason, JobStatus
 from jobs.worker import duties
 from tests.build import at
-from tests.worker.scene import Scene, attempts, kind, row
+from tests.worker.scene import Scene, attempts, kind, put, row
 
 pytestmark = pytest.mark.django_db
 
@@ -185,8 +186,18 @@ def test_a_duty_that_raises_does_not_keep_the_worker_from_its_other_turns() -> N
             raise error
         return recover(**options)
 
-    scene.worker.duties.recover = once_broken  # type: ignore[method-assign]
+    put(scene.worker.duties, "recover", once_broken)
     scene.step()
     assert row(job_id).status == JobStatus.RUNNING
     scene.step()
     assert row(job_id).status == JobStatus.SUCCEEDED
+
+
+def test_a_worker_that_knows_no_kind_still_does_the_duties() -> None:
+    (job_id,) = abandoned()
+    handlers.forget("tests.kind")
+    scene = Scene(kinds=[], queues=[])
+    scene.worker.kinds = scene.worker.plain = scene.worker.queues = []
+    scene.seconds = 60
+    assert scene.step() == 0
+    assert row(job_id).status == JobStatus.PENDING

@@ -14,7 +14,7 @@ from jobs.models import Change
 from jobs.outcomes import Outcome
 from jobs.status import AttemptStatus, JobStatus
 from tests.build import at, effect
-from tests.worker.scene import Scene, attempts, kind, last, measured, row
+from tests.worker.scene import Scene, attempts, kind, last, measured, put, row
 
 pytestmark = pytest.mark.django_db
 
@@ -68,7 +68,7 @@ def test_no_more_than_a_bounded_number_goes_into_one_transaction() -> None:
 @pytest.mark.parametrize("after", [False, True], ids=["before it arrived", "after it landed"])
 def test_a_commit_whose_answer_was_lost_is_sent_again_and_lands_once(after: bool) -> None:
     scene, (job_id,) = finished(1, lambda: 42)
-    scene.worker.runtime.commit = failing(scene.worker.runtime.commit, after=after)  # type: ignore[method-assign]
+    put(scene.worker.runtime, "commit", failing(scene.worker.runtime.commit, after=after))
     with pytest.raises(OperationalError):
         scene.settle()
     assert len(scene.worker.holdings) == 1, "its lease is still renewed"
@@ -84,7 +84,7 @@ def test_a_failure_whose_answer_was_lost_is_sent_again_and_counts_once(after: bo
         raise ValueError("boom")
 
     scene, (job_id,) = finished(1, boom)
-    scene.worker.runtime.end = failing(scene.worker.runtime.end, after=after)  # type: ignore[method-assign]
+    put(scene.worker.runtime, "end", failing(scene.worker.runtime.end, after=after))
     with pytest.raises(OperationalError):
         scene.settle()
     scene.settle()
@@ -95,7 +95,7 @@ def test_a_failure_whose_answer_was_lost_is_sent_again_and_counts_once(after: bo
 
 def test_during_an_outage_the_ending_is_kept_and_its_lease_renewed_at_the_same_generation() -> None:
     scene, (job_id,) = finished(1, lambda: "kept")
-    scene.worker.runtime.commit = failing(scene.worker.runtime.commit, after=False, times=3)  # type: ignore[method-assign]
+    put(scene.worker.runtime, "commit", failing(scene.worker.runtime.commit, after=False, times=3))
     for _ in range(3):
         scene.seconds += 40
         scene.renew()

@@ -14,13 +14,13 @@ from jobs.models import Job
 from jobs.models import Worker as WorkerRow
 from jobs.status import AttemptStatus, JobStatus
 from tests.worker.running import PATIENCE, Running, running, wait
-from tests.worker.scene import kind, last, row
+from tests.worker.scene import kind, last, put, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def enqueue(handler: Any, count: int = 1, **arguments: Any) -> list[Any]:
-    return [e.job_id for e in Job.objects.enqueue_many([(handler.name, arguments, None)] * count)]  # type: ignore[union-attr]
+    return [e.job_id for e in Job.objects.enqueue_many([(handler.name, arguments, None)] * count)]
 
 
 def test_drain_runs_everything_that_is_ready_and_stops_by_itself() -> None:
@@ -92,7 +92,7 @@ def test_a_handler_that_blocks_does_not_keep_its_lease_from_being_renewed(settin
             renewed.set()
         return beats[-1]
 
-    run.worker.beat._hear = heard  # type: ignore[method-assign]
+    put(run.worker.beat, "_hear", heard)
     (job_id,) = enqueue(handler)
     run.start()
     assert run.join() == 0
@@ -239,7 +239,7 @@ def test_no_error_ends_a_loop(loop: str, error: Exception, caplog: pytest.LogCap
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_loop_that_ends_all_the_same_ends_the_process_with_an_error() -> None:
     run = Running(kinds=[kind().name])
-    run.worker.beat.turn = lambda: (_ for _ in ()).throw(SystemExit)  # type: ignore[method-assign]
+    put(run.worker.beat, "turn", lambda: (_ for _ in ()).throw(SystemExit))
     run.start()
     assert run.join() == 1
 
