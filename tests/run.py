@@ -107,8 +107,8 @@ def _run_lane(
 ) -> None:
     """Run the tests on one database: first all that need no browser, then those that do.
 
-    `measure` is for a run on both: coverage is measured in the first lane, because measuring costs half as much
-    time again, and what asks no database is left to it.
+    `measure` is for a run on both: the first lane measures coverage, which costs half as much time again, and
+    runs what asks no database.
     """
     beside = measure and lane != LANES[0]
     asking = ["--asking=the-database"] if beside else []
