@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from jobs import canon, errors, handlers, redact
 from jobs.handlers import Options
 from jobs.outcomes import Ending, InvalidJob, Lease
 from jobs.retry import Backoff
+from jobs.status import JobStatus
 
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 """Beyond this an instant overflows in one time zone or another."""
@@ -115,14 +117,24 @@ def failure(
     hidden = secrets_of(lease)
     if retry_after is None and errors.is_retryable(error_code):
         retry_after = (handler.backoff if handler else Backoff()).delay(lease.attempts_used)
-    return Ending.fail(
+    ending = Ending.fail(
         lease,
         error_code[:80],
-        redact.clean(message, limit=settings.INTERLOCK["ERROR_BYTES"], secrets=hidden),
-        retry_after=retry_after,
+        words(lease, message),
+        retry_after=None if retry_after is None else min(max(0.0, retry_after), LONGEST_DELAY),
         traceback=redact.clean(traceback, limit=settings.INTERLOCK["TRACEBACK_BYTES"], secrets=hidden),
         log=log,
     )
+    entry = errors.lookup(error_code)
+    if retry_after is None and entry is not None and entry.family is errors.Family.CANCEL:
+        # Whatever the work belonged to was cancelled: nothing is wrong with the job (contract §7).
+        return replace(ending, wish=JobStatus.CANCELLED)
+    return ending
+
+
+def words(lease: Lease, text: str) -> str:
+    """Return a message as it may be kept and shown: bounded, printable, without the input's secrets."""
+    return redact.clean(text, limit=settings.INTERLOCK["ERROR_BYTES"], secrets=secrets_of(lease))
 
 
 def secrets_of(lease: Lease) -> set[str]:

@@ -93,6 +93,8 @@ _declare(
     LEASE_TIMEOUT_RECOVERED="The lease ran out; the job was taken back and will run again.",
     WORKER_LEASE_RELEASED="The worker stopped in an orderly way and gave the job back.",
     HANDLER_INTERRUPTED="The handler was stopped before it finished.",
+    AI_PAGE_MUTATION_INTERRUPTED="The process that changed the page stopped; the change runs again.",
+    PAGE_SCREENSHOT_JOB_INTERRUPTED="The process that took the screenshot stopped; it is taken again.",
 )
 _declare(
     Family.LEASE,
@@ -107,6 +109,7 @@ _declare(
     RUNTIME_HANDLER_EXITED="The handler tried to end the worker process.",
     RUNTIME_RETRY_REQUESTED="The handler asked to be run again later.",
     RENDER_DEADLINE_EXCEEDED="Rendering passed its deadline.",
+    RENDER_SERVICE_UNAVAILABLE="The rendering service could not be reached.",
     RUNTIME_VITE_QUEUE_FULL="The build runtime has no room.",
 )
 _declare(
@@ -116,15 +119,25 @@ _declare(
     ARGUMENTS_VALIDATION_FAILED="The stored arguments do not fit the handler's signature.",
     EFFECT_ABANDON_FAILED="An effect that this run needs was abandoned by a ruling.",
     HANDLER_CONTENT_FAILED="The handler refused its input.",
+    PAGE_VALIDATION_FAILED="The page's source does not pass its checks.",
+    PAGE_SCREENSHOT_JOB_STALE="The page has changed since the screenshot was asked for.",
 )
 _declare(
     Family.CANCEL,
     False,
     JOB_CANCELLED="The job was cancelled on request.",
     JOB_PREDECESSOR_CANCELLED="A job that this one waited for ended without a result.",
+    AI_RUN_CANCELLED="The run was cancelled on request.",
+    AI_RUN_NOT_ACTIVE="The run that this work belonged to has ended.",
+    RENDER_CANCELLED="The rendering was cancelled on request.",
 )
 _declare(
-    Family.FENCE, False, JOB_STATE_INCONSISTENT="A token from the future was presented: writes were lost."
+    Family.FENCE,
+    False,
+    JOB_STATE_INCONSISTENT="A token from the future was presented: writes were lost.",
+    AI_PAGE_MUTATION_LEASE_LOST="Another worker holds the page's change by now.",
+    BUILD_LEASE_OWNER_MISMATCH="The build belongs to another worker.",
+    AI_EXTERNAL_STATE_INCONSISTENT="The external task and its job do not say the same.",
 )
 _declare(
     Family.LIMIT,
@@ -133,4 +146,5 @@ _declare(
     JOB_WAIT_EXCEEDED="The job waited longer in all than its kind allows.",
     LEASE_TIMEOUT_MAX_ATTEMPTS="The lease ran out on the last attempt: the job may kill its worker.",
     JOB_MAX_ATTEMPTS="The last permitted attempt failed.",
+    RENDER_QUEUE_FULL="The rendering queue has no room.",
 )

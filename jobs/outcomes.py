@@ -134,6 +134,8 @@ class Ending:
     wait_reason: str = ""
     wait_total: float = 7 * 86400.0
     spent_code: str = ""
+    reference: str = ""
+    """What an uncertain effect is known by outside, for whoever looks."""
 
     @classmethod
     def fail(
@@ -212,7 +214,9 @@ class Ending:
     def uncertain(cls, lease: Lease, note: str, *, reference: str = "", log: str | None = None) -> Ending:
         """Nobody knows whether an outside effect took place; a person has to look."""
         message = f"{note} (reference {reference})" if reference else note
-        return cls(lease, "uncertain", JobStatus.UNCERTAIN, error_message=message, log=log)
+        return cls(
+            lease, "uncertain", JobStatus.UNCERTAIN, error_message=message, reference=reference, log=log
+        )
 
     @classmethod
     def acknowledge_cancel(cls, lease: Lease, *, message: str = "", log: str | None = None) -> Ending:

@@ -100,4 +100,4 @@ def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:
     raw = plain.encode()
     if len(raw) <= limit:
         return plain
-    return "… " + raw[-max(0, limit - 4) :].decode(errors="ignore")
+    return "… " + raw[len(raw) - max(0, limit - 4) :].decode(errors="ignore")

@@ -512,6 +512,7 @@ def _row(ending: Ending) -> dict[str, Any]:
         "error_code": ending.error_code,
         "error_message": ending.error_message,
         "spent_code": ending.spent_code,
+        "reference": ending.reference,
         "traceback": ending.traceback,
         "log": ending.log,
     }

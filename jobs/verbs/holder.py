@@ -112,12 +112,13 @@ class HolderVerbs(Verbs):
         self, lease: Lease, error_code: str, message: str = "", *, now: datetime | None = None
     ) -> Outcome:
         """End the job as skipped: there is nothing to do."""
-        return self._end(Ending.skip(lease, error_code, message), now)
+        return self._end(Ending.skip(lease, error_code, admission.words(lease, message)), now)
 
     def uncertain(
         self, lease: Lease, note: str, *, reference: str = "", now: datetime | None = None
     ) -> Outcome:
         """Stop because nobody knows whether an outside effect took place."""
+        note, reference = admission.words(lease, note), admission.words(lease, reference)
         return self._end(Ending.uncertain(lease, note, reference=reference), now)
 
     def acknowledge_cancel(self, lease: Lease, *, now: datetime | None = None) -> Outcome:

@@ -163,7 +163,7 @@ def judge(w: World, wish: Wish) -> tuple[str, str]:
     spent = used >= row["max_attempts"]
     if row["open_effects"] > 0:
         person = any(_only_a_person(slot, w) for slot in w.slots)
-        if cancel or late or spent or person or wish.target in ("failed", "skipped", "uncertain"):
+        if cancel or late or spent or person or wish.target not in ("pending", "waiting"):
             return "uncertain", wish.code
     if cancel:
         return "cancelled", "JOB_CANCELLED"

@@ -108,6 +108,11 @@ VERBS: dict[str, Verb] = {
         Wish("fail", "failed", code=FINAL, message="no good"),
         lambda lease, now: V.fail(lease, FINAL, "no good", now=now),
     ),
+    "fail because of a cancel": _end(
+        "fail",
+        Wish("fail", "cancelled", code="AI_RUN_CANCELLED"),
+        lambda lease, now: V.fail(lease, "AI_RUN_CANCELLED", now=now),
+    ),
     "release": _end(
         "release",
         Wish("release", "pending", excused=True),
