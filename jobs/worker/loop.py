@@ -11,20 +11,17 @@ import logging
 import os
 import platform
 import socket
-import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 
-from jobs import handlers
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.probe import Findings, probe
 from jobs.ledger.session import Session, transact
 from jobs.models import Job
+from jobs.worker import start
 from jobs.worker.beat import Beat, iso
 from jobs.worker.claims import MOST, Claims, released
 from jobs.worker.coroutines import Coroutines
@@ -49,10 +46,6 @@ PAIRS = 100
 STOPPED = "the worker stopped"
 
 
-class Unfit(Exception):
-    """The worker cannot start like this; the text says why and what to change."""
-
-
 class Worker:
     """One worker: its identity, what it holds, and its turns.
 
@@ -68,15 +61,17 @@ class Worker:
         using: str = DEFAULT_DB_ALIAS,
         clock: Callable[[], float] = boottime,
     ) -> None:
-        self.id = new_id()
+        self.id = start.new_id()
         self.using = using
         self.clock = clock
         self.concurrency = concurrency
-        self.kinds = _kinds(kinds)
-        self.queues = list(queues) if queues else sorted({_handler(kind).queue for kind in self.kinds})
-        check_leases(self.kinds)
-        self.plain = [kind for kind in self.kinds if not _handler(kind).is_async]
-        self.coroutine = [kind for kind in self.kinds if _handler(kind).is_async]
+        self.kinds = start.known(kinds)
+        self.queues = (
+            list(queues) if queues else sorted({start.handler_of(kind).queue for kind in self.kinds})
+        )
+        start.check_leases(self.kinds)
+        self.plain = [kind for kind in self.kinds if not start.handler_of(kind).is_async]
+        self.coroutine = [kind for kind in self.kinds if start.handler_of(kind).is_async]
         runtime = Job.objects.db_manager(using).runtime
         self.runtime = runtime
         self.stop = Stop()
@@ -118,7 +113,7 @@ class Worker:
             "id": self.id,
             "host": socket.gethostname()[:100],
             "pid": os.getpid(),
-            "boot_id": boot_id(),
+            "boot_id": start.boot_id(),
             "version": f"python {platform.python_version()}"[:40],
             "queues": self.queues,
             "kinds": self.kinds,
@@ -278,42 +273,3 @@ class Worker:
             "stopped": self.stopped,
             "passes": {name: iso(now - at) for name, at in (self.passed | self.duties.passed).items()},
         }
-
-
-def new_id() -> str:
-    """Return a worker id that no other start has had or will have."""
-    return f"{socket.gethostname()[:100]}:{os.getpid()}:{uuid.uuid4().hex}"
-
-
-def boot_id() -> str:
-    """Return what tells one boot of this machine from the next, where it says so."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()[:40]
-    except OSError:
-        return ""
-
-
-def check_leases(kinds: Sequence[str]) -> None:
-    """Raise Unfit when two lost heartbeats would cost a healthy job of some kind its lease (bug S16)."""
-    beat, standard = settings.INTERLOCK["HEARTBEAT_SECONDS"], settings.INTERLOCK["LEASE_SECONDS"]
-    for kind in kinds:
-        lease = _handler(kind).lease or standard
-        if lease < 3 * beat:
-            raise Unfit(
-                f"kind {kind} has a lease of {lease} s, which must be at least three heartbeats of {beat} s: "
-                "lengthen its lease or set INTERLOCK_HEARTBEAT_SECONDS lower"
-            )
-
-
-def _kinds(wanted: Sequence[str] | None) -> list[str]:
-    known = handlers.known_kinds()
-    unknown = sorted(set(wanted or ()) - set(known))
-    if unknown:
-        raise Unfit(f"this process knows no kind {', '.join(unknown)}; it knows {', '.join(known) or 'none'}")
-    return sorted(wanted) if wanted else known
-
-
-def _handler(kind: str) -> handlers.Handler:
-    found = handlers.find(kind)
-    assert found is not None, kind  # noqa: S101  (checked when the worker was made)
-    return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connections
 
+from jobs.models import Job
 from jobs.worker.threads import ThreadedWorker
 
 PATIENCE = 60
@@ -55,3 +56,8 @@ def running(**options: Any) -> Iterator[Running]:
 def wait(event: threading.Event) -> None:
     """Wait for what must happen."""
     assert event.wait(PATIENCE), "it did not happen"
+
+
+def enqueue(handler: Any, count: int = 1, **arguments: Any) -> list[Any]:
+    """Enqueue the same job `count` times; returns the ids."""
+    return [e.job_id for e in Job.objects.enqueue_many([(handler.name, arguments, None)] * count)]

@@ -9,7 +9,8 @@ import pytest
 from jobs.models import Job
 from jobs.models import Worker as WorkerRow
 from jobs.status import AttemptStatus, JobStatus
-from jobs.worker.loop import Unfit, Worker
+from jobs.worker.loop import Worker
+from jobs.worker.start import Unfit
 from tests.build import at
 from tests.worker.scene import Scene, attempts, kind, put, row
 

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jobs import failpoints
 from jobs.worker import processes
-from jobs.worker.loop import Unfit
+from jobs.worker.start import Unfit
 from jobs.worker.stop import LEFT_RUNNING
 from jobs.worker.threads import ThreadedWorker
 

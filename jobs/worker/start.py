@@ -1,0 +1,64 @@
+"""What has to be known, and right, before a worker starts: its name, its kinds and their leases."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.conf import settings
+
+from jobs import handlers
+
+
+class Unfit(Exception):
+    """The worker cannot start like this; the text says why and what to change."""
+
+
+def new_id() -> str:
+    """Return a worker id that no other start has had or will have."""
+    return f"{socket.gethostname()[:100]}:{os.getpid()}:{uuid.uuid4().hex}"
+
+
+def boot_id() -> str:
+    """Return what tells one boot of this machine from the next, where it says so."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()[:40]
+    except OSError:
+        return ""
+
+
+def check_leases(kinds: Sequence[str]) -> None:
+    """Raise Unfit when two lost heartbeats would cost a healthy job of some kind its lease (bug S16)."""
+    beat, standard = settings.INTERLOCK["HEARTBEAT_SECONDS"], settings.INTERLOCK["LEASE_SECONDS"]
+    for kind in kinds:
+        lease = handler_of(kind).lease or standard
+        if lease < 3 * beat:
+            raise Unfit(
+                f"kind {kind} has a lease of {lease} s, which must be at least three heartbeats of {beat} s: "
+                "lengthen its lease or set INTERLOCK_HEARTBEAT_SECONDS lower"
+            )
+
+
+def known(wanted: Sequence[str] | None) -> list[str]:
+    """Return the kinds to run, all that this process knows by default; raises Unfit for one it does not."""
+    all_kinds = handlers.known_kinds()
+    unknown = sorted(set(wanted or ()) - set(all_kinds))
+    if unknown:
+        names = ", ".join(all_kinds) or "none"
+        raise Unfit(f"this process knows no kind {', '.join(unknown)}; it knows {names}")
+    return sorted(wanted) if wanted else all_kinds
+
+
+def handler_of(kind: str) -> handlers.Handler:
+    """Return the handler of a kind that this process knows."""
+    found = handlers.find(kind)
+    assert found is not None, kind  # noqa: S101  (checked when the worker was made)
+    return found
+
+
+def queues_of(kinds: Sequence[str]) -> list[str]:
+    """Return the queues that kinds declare."""
+    return sorted({handler_of(kind).queue for kind in kinds})
