@@ -206,7 +206,7 @@ _failpoints_allowed = env.flag(
 )
 env.refuse_strangers("INTERLOCK_")
 if FAILPOINTS and (HTTPS_ONLY or not _failpoints_allowed):
-    # Left in the environment of a server that people use, it would kill workers for no reason they could find.
+    # Left in the environment of a server that people use, it would kill workers for no reason to be found.
     raise environment.SettingError(
         "INTERLOCK_FAILPOINTS is for tests only: set INTERLOCK_ALLOW_FAILPOINTS=1, and HTTPS_ONLY=0."
     )

@@ -23,7 +23,7 @@ POLL = 0.3
 
 class Command(BaseCommand):
     help = (
-        "Enqueue files for conversion and follow them until they have ended. Markdown, reStructuredText, CSV, "
+        "Enqueue files for conversion and follow them to their end. Markdown, reStructuredText, CSV, "
         "HTML and text become html, text or json. A worker has to run (`make run`, `make demo`, or manage.py "
         "runworker --queues documents). Exit code 0: all converted; 1: some were not; 2: wrong use."
     )
