@@ -111,6 +111,19 @@ def hold(lease: Lease | uuid.UUID, *, now: datetime = T0) -> None:
     assert Job.objects.hold(id_of(lease), actor="someone", reason="wait", now=now)
 
 
+def nobodys(job_id: uuid.UUID) -> Lease:
+    """Return a token that nobody was ever given."""
+    return Lease(
+        job_id=job_id.hex,
+        attempt_id="0" * 32,
+        generation=0,
+        worker_id="",
+        epoch=0,
+        lease_expires_at=None,
+        ttl_seconds=60,
+    )
+
+
 # -- by hand ----------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,10 @@ WITH t AS (SELECT {clock} AS now)
 UPDATE jobs_scheduler
    SET claims_open = %(claims_open)s, changed_at = (SELECT now FROM t), changed_by = %(actor)s, reason = %(reason)s,
        clock_high_water = CASE WHEN %(forget_clock)s THEN NULL ELSE clock_high_water END
- WHERE id = 1 AND claims_open <> %(claims_open)s
+ WHERE id = 1
+   AND (claims_open <> %(claims_open)s
+        OR (%(forget_clock)s AND clock_high_water > (SELECT {plus:now+1} FROM t)))
+RETURNING id
 """
 
 # The mark never falls. A clock that went back more than a second closes claims; renewals and commits go on,
@@ -50,6 +53,7 @@ ON CONFLICT (name) DO UPDATE SET paused_at = COALESCE(jobs_queue.paused_at, excl
 RESUME = """
 UPDATE jobs_queue SET paused_at = NULL, paused_until = NULL, paused_by = %(actor)s, pause_reason = %(reason)s
  WHERE name = %(name)s AND paused_at IS NOT NULL
+RETURNING name
 """
 
 
@@ -86,9 +90,12 @@ def raise_epoch(
 
 
 def set_claims(session: Session, *, claims_open: bool, actor: str, reason: str) -> bool:
-    """Open or close claims; False when they are so already. Opening forgets a clock mark that lies ahead."""
+    """Open or close claims; False when they are so already.
+
+    Opening also forgets a clock mark that lies ahead, which keeps claims closed whatever `claims_open` says.
+    """
     return bool(
-        session.count(
+        session.run(
             SET_CLAIMS, claims_open=claims_open, forget_clock=claims_open, actor=actor, reason=reason
         )
     )
@@ -107,4 +114,4 @@ def pause(session: Session, name: str, *, until: Any, actor: str, reason: str) -
 
 def resume(session: Session, name: str, *, actor: str, reason: str) -> bool:
     """Open one queue again; False when it was open."""
-    return bool(session.count(RESUME, name=name, actor=actor, reason=reason))
+    return bool(session.run(RESUME, name=name, actor=actor, reason=reason))

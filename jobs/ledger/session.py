@@ -79,12 +79,6 @@ class Session:
             cursor.execute(sql(text, self.vocabulary, self.vendor), self._values(rows, params))
             return cursor.fetchall() if cursor.description else []
 
-    def count(self, text: str, rows: RowLists | None = None, **params: Any) -> int:
-        """Execute a template that returns nothing and answer how many rows it wrote."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(sql(text, self.vocabulary, self.vendor), self._values(rows, params))
-            return int(cursor.rowcount)
-
     def _values(self, rows: RowLists | None, params: dict[str, Any]) -> dict[str, Any]:
         values: dict[str, Any] = {name: self.value(value) for name, value in params.items()}
         values["now"] = self.stamp(self.instant) if self.vendor == "sqlite" else self._given

@@ -31,6 +31,7 @@ RETURNING fenced_at
 PRUNE = """
 WITH t AS (SELECT {clock} AS now)
 DELETE FROM jobs_worker WHERE beat_at < (SELECT {plus:now+-86400} FROM t)
+RETURNING id
 """
 
 ADD_MINUTES = """
@@ -87,7 +88,7 @@ def beat(session: Session, *, passes: dict[str, str], **values: Any) -> Any:
 
 def prune(session: Session) -> int:
     """Delete rows of workers not heard of for a day."""
-    return session.count(PRUNE)
+    return len(session.run(PRUNE))
 
 
 def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:

@@ -275,7 +275,8 @@ def test_cancelled_or_cancel_requested_parent_gets_no_child():
 
 @pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.RUNNING])
 def test_parent_in_any_other_status_may_have_children(status):
-    assert build.enqueue(parent_id=build.id_of(build.job(status)), now=at(5))
+    parent = build.id_of(build.job(status))
+    assert build.row(build.enqueue(parent_id=parent, now=at(5)))["parent_id"] == parent
 
 
 def test_new_row_says_nothing_that_has_not_happened():

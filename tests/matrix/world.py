@@ -70,11 +70,18 @@ def look(token: Lease, now: datetime) -> World:
         )
 
 
-def _rows(cursor: Any, model: type[Model], column: str, key: Any) -> list[Columns]:
+def all_rows(model: type[Model]) -> list[Columns]:
+    """Return every row of a table."""
+    with connection.cursor() as cursor:
+        return _rows(cursor, model)
+
+
+def _rows(cursor: Any, model: type[Model], column: str = "", key: Any = None) -> list[Columns]:
     """Read rows as `values()` would, without building a query each time: the matrix looks 15,000 times."""
     names, adapters = _shape(model)
+    where = f"WHERE {column} = %s" if column else ""
     cursor.execute(
-        f"SELECT {', '.join(names)} FROM {model._meta.db_table} WHERE {column} = %s ORDER BY id", [key]
+        f"SELECT {', '.join(names)} FROM {model._meta.db_table} {where} ORDER BY id", [key] if column else []
     )
     return [
         {
