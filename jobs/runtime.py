@@ -5,11 +5,12 @@ Every verb is set-based; one job is a list of one. A verb that loses writes noth
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError
 
 from jobs import measures
 from jobs.failpoints import failpoint
@@ -24,6 +25,7 @@ from jobs.outcomes import Code, Ending, Lease, Outcome
 from jobs.status import TERMINAL, JobStatus
 from jobs.vocabulary import JobColumnVocabulary
 
+log = logging.getLogger("interlock.runtime")
 Result = TypeVar("Result")
 
 REFUSALS_KEPT = 20
@@ -409,11 +411,17 @@ class DurableJobRuntime:
         return outcomes
 
     def _keep_refusals(self, point: str, refused: list[dict[str, Any]], now: datetime | None) -> None:
+        """Write refusals down for people; the answers stand, even when that fails."""
+
         def work(session: Session) -> None:
             for row in refused:
                 worker_rows.add_refusal(session, **(row | {"point": point}))
 
-        transact(work, using=self.using, vocabulary=self.vocabulary, now=now, fenced=False)
+        try:
+            transact(work, using=self.using, vocabulary=self.vocabulary, now=now, fenced=False)
+        except (DatabaseError, InterfaceError) as error:
+            # Raised, it would hide from the worker which of its results have landed.
+            log.warning("refusals not kept", extra={"point": point, "cause": str(error).splitlines()[:1]})
 
     @staticmethod
     def _collect(session: Session, work: Any, refused: list[dict[str, Any]]) -> list[Outcome]:

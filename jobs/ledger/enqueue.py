@@ -59,7 +59,9 @@ def lock_parents(session: Session, ids: Sequence[Any]) -> dict[Any, tuple[str, b
 
 def insert(session: Session, jobs: Sequence[dict[str, Any]]) -> set[Any]:
     """Insert jobs whose unique key is free; returns the ids that went in."""
-    return {session.key(row[0]) for row in session.run(INSERT, {"jobs": jobs})}
+    # One order of keys for all, so that two batches never wait for each other in a circle.
+    ordered = sorted(jobs, key=lambda job: job["unique_key"] or "")
+    return {session.key(row[0]) for row in session.run(INSERT, {"jobs": ordered})}
 
 
 def holders(session: Session, jobs: Sequence[dict[str, Any]]) -> dict[str, Holder]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.db import OperationalError
 
-from jobs.models import Attempt, Job
+from jobs.ledger import worker
+from jobs.models import Attempt, FenceRefusal, Job
 from jobs.outcomes import Code, Ending, Lease
 from jobs.status import JobStatus
 from tests.build import at, claim
@@ -77,3 +79,17 @@ def test_two_results_of_one_lease_in_a_batch_are_a_conflict(db: None) -> None:
     assert first.code == Code.COMMITTED
     assert other.reason == "RESULT_CONFLICT"
     assert ran(lease).value == 1
+
+
+def test_a_refusal_that_cannot_be_written_down_hides_no_answer(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OperationalError("the disk is full")
+
+    lost, kept = held(), held()
+    Job.objects.force_cancel(job_of(lost), state_version=2, actor="ada", reason="because")
+    monkeypatch.setattr(worker, "add_refusal", fails)
+    refused, landed = Job.objects.commit_many([(lost, 1), (kept, 1)], now=at(1))
+    assert (refused.reason, landed.code) == ("GENERATION", Code.COMMITTED)
+    assert not FenceRefusal.objects.exists()

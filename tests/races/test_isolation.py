@@ -35,7 +35,6 @@ from tests.races.test_epoch import (  # noqa: F401
 from tests.races.test_keys import (  # noqa: F401
     test_a_key_freed_by_its_holders_commit_goes_to_one_new_job_or_names_the_holder,
     test_a_key_with_another_input_is_refused_whoever_comes_first,
-    test_batches_that_name_the_same_keys_in_opposite_order_both_land,
 )
 from tests.races.test_people import (  # noqa: F401
     test_of_two_retries_at_once_one_lands_and_the_other_is_told,
