@@ -95,9 +95,7 @@ def set_claims(session: Session, *, claims_open: bool, actor: str, reason: str) 
     Opening also forgets a clock mark that lies ahead, which keeps claims closed whatever `claims_open` says.
     """
     return bool(
-        session.run(
-            SET_CLAIMS, claims_open=claims_open, forget_clock=claims_open, actor=actor, reason=reason
-        )
+        session.run(SET_CLAIMS, claims_open=claims_open, forget_clock=claims_open, actor=actor, reason=reason)
     )
 
 
