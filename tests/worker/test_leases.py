@@ -250,3 +250,4 @@ def test_an_attempt_ended_by_its_time_limit_commits_nothing_when_its_code_return
     assert (row(job_id).status, row(job_id).error_code) == (JobStatus.FAILED, "RUNTIME_HANDLER_TIMEOUT")
     assert last(job_id).result is None
     assert scene.worker.tally.committed == 0
+    assert not FenceRefusal.objects.exists(), "what came too late was not even sent"

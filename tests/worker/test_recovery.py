@@ -105,6 +105,21 @@ def test_an_outage_in_the_middle_of_recovery_quarantines_nobody(monkeypatch: pyt
     assert row(job_id).hold_reason == ""
 
 
+def test_an_outage_between_the_rows_quarantines_nobody_either() -> None:
+    ids = abandoned(2)
+
+    def callback(recovered: Any) -> None:
+        raise ValueError("the page") if len(recovered) > 1 else OperationalError("and then the connection")
+
+    HOOKS.on_recovered.append(callback)
+    scene = Scene(kinds=[kind().name])
+    scene.seconds = 60
+    scene.worker.register(now=scene.now)
+    with pytest.raises(OperationalError):
+        scene.worker.attend(now=scene.now)
+    assert {row(i).hold_reason for i in ids} == {""}
+
+
 def test_when_most_leases_run_out_at_once_recovery_waits_for_the_next_pass_to_confirm_it() -> None:
     ids = abandoned(10)
     scene = Scene(kinds=[kind().name])
