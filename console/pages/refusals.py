@@ -76,7 +76,7 @@ class RefusalsPage(Page):
 
     def page(self) -> dict[str, Any]:
         """Return the filter bar."""
-        return {"title": _("Refused writes"), "filters": self.filters}
+        return {"title": _("Refused writes"), "filters": self.filters, "problems": self.problems}
 
     def table(self) -> dict[str, Any]:
         """Return one page of the list, looking at a bounded number of rows."""

@@ -55,7 +55,7 @@ def spread(evil):
         )
 
     ledger(write)
-    lease = Job.objects.claim_job(job_id, worker_id=worker, ttl=60, now=build.at(1))
+    lease = build.claim(job_id, worker=worker, now=build.at(1))
     note = {"attempt_id": lease.attempt_id, "beats": 1, "progress_done": 1, "progress_total": 2}
     ledger(
         lambda s: settle.note_attempts(s, [note | {"progress_note": evil[:200], "log": f"{evil}\n{evil}"}])
@@ -67,7 +67,7 @@ def spread(evil):
     )
     Job.objects.runtime.end([ending], now=build.at(2))
     Job.objects.commit(lease, {"late": evil}, now=build.at(3))
-    again = Job.objects.claim_job(job_id, worker_id=worker, ttl=60, now=build.at(4))
+    again = build.claim(job_id, worker=worker, now=build.at(4))
     Job.objects.uncertain(again, evil, reference=evil[:100], now=build.at(5))
     Job.objects.cancel(job_id, actor=evil[:150], reason=evil, now=build.at(6))
     done = build.running(now=build.at(7), label=evil)
