@@ -102,7 +102,7 @@ def test_a_broken_statement_is_a_deviation_and_not_a_traceback(monkeypatch, unch
 
 WAITING_FOR_EVER = """
 import signal, django
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in whatever a shell starts in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is born ignoring it
 django.setup()
 from django.core.management import call_command
 from jobs.drills.database import ALIAS
