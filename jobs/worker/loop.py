@@ -153,13 +153,15 @@ class Worker:
             self.claims.return_unheld(now=now)
         if not found.expired:
             self.duties.all_alive()
-        if found.expired or found.past_deadline:
-            self.hungry |= bool(self.duties.attempt("recover", self.duties.recover, now))
+        lapsed = found.expired or found.past_deadline
+        if lapsed and self.duties.attempt("recover", self.duties.recover, now):
+            self.hungry = True
         self.due_at = None if found.due_in is None else instant + max(0.0, found.due_in)
         if found.due_in is not None and found.due_in <= 0:
             self.due_at = None
             promoted = self.duties.attempt("promote", self.duties.promote, now) or set()
-            self.hungry |= bool(promoted & set(self.queues))
+            if promoted & set(self.queues):
+                self.hungry = True
         self.duties.attempt("prune", self.duties.prune, now)
         self.let_go()
         if (found.ready or pairs > PAIRS) and instant >= self._barren_until:
@@ -178,17 +180,24 @@ class Worker:
 
     def claim(self, *, now: datetime | None = None) -> int:
         """Claim for the slots that are free and hand out what was got; returns how many."""
+        if not self.kinds:
+            self.hungry = False  # knowing none it can only do duties, and a drain of it must end
         asked, kinds = self.room()
         if not asked or not self.hungry or self.beat.fails_for(2 * self.beat.every):
             # What is claimed while beats fail would be lost before it ends (bug S35).
             return 0
-        got = self.claims.turn(kinds, asked, now=now)
+        self.hungry = False  # before asking, so that what is announced meanwhile is not forgotten
+        try:
+            got = self.claims.turn(kinds, asked, now=now)
+        except BaseException:
+            self.hungry = True
+            raise
         self.passed["claim"] = self.clock()
-        if not got:
-            self.hungry = False
-            if self.findings is not None and self.findings.ready:
-                # Something is ready, and not for us: its queue is paused, or others hold it.
-                self._barren_until = self.clock() + BARREN_SECONDS
+        if got:
+            self.hungry = True
+        elif self.findings is not None and self.findings.ready:
+            # Something is ready, and not for us: its queue is paused, or others hold it.
+            self._barren_until = self.clock() + BARREN_SECONDS
         if self.stop.asked.is_set():
             self.give_back(got, STOPPED)  # this claim was under way when we were told to stop
             return len(got)

@@ -233,6 +233,26 @@ def test_what_another_worker_holds_is_never_given_back() -> None:
     assert (row(job_id).status, row(job_id).worker_id) == (JobStatus.RUNNING, "other:1:x")
 
 
+def test_what_is_announced_while_a_claim_comes_back_empty_is_not_forgotten() -> None:
+    scene = Scene(kinds=[kind().name])
+
+    def announced_meanwhile(*_given: Any, **_more: Any) -> list[Any]:
+        scene.worker.hungry = True  # as a notification does, from its own thread
+        return []
+
+    put(scene.worker.claims, "turn", announced_meanwhile)
+    scene.claim()
+    assert scene.worker.hungry
+
+
+def test_a_claim_that_broke_is_made_again() -> None:
+    scene = Scene(kinds=[kind().name])
+    put(scene.worker.claims, "turn", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        scene.claim()
+    assert scene.worker.hungry
+
+
 def test_while_beats_fail_nothing_is_claimed() -> None:
     scene = Scene(kinds=[kind().name])
     job_id = scene.enqueue(kind())

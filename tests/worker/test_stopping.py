@@ -7,6 +7,7 @@ import threading
 import pytest
 from django.db import connection
 
+from jobs import handlers
 from jobs.context import Context
 from jobs.models import Job
 from jobs.models import Worker as WorkerRow
@@ -33,6 +34,14 @@ def test_once_makes_one_claim_runs_it_and_stops() -> None:
     run.start()
     assert run.join() == 0
     assert Job.objects.filter(status=JobStatus.SUCCEEDED).count() == 3
+
+
+@pytest.mark.parametrize("option", ["once", "drain"])
+def test_a_worker_that_knows_no_kind_has_nothing_to_wait_for(option: str) -> None:
+    handlers.forget(*handlers.known_kinds())
+    run = Running(**{option: True})
+    run.start()
+    assert run.join() == 0
 
 
 def test_once_with_nothing_to_do_stops_too() -> None:
