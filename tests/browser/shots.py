@@ -1,0 +1,123 @@
+"""Takes the pictures of the documentation: `python -m tests.browser.shots [FOLDER]`.
+
+Builds the cluster of tests/browser/data.py in a throw-away SQLite file, serves it, and photographs it. The
+pictures look best where the Liberation fonts are installed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 200_000
+"""Bytes: a picture that is larger is a fault."""
+
+
+def main(folder: Path) -> int:
+    """Write the pictures into `folder`; return 1 where one is too large."""
+    with tempfile.TemporaryDirectory(prefix="interlock-shots-") as scratch:
+        os.environ.update(
+            ENV_FILE="",
+            DATABASE_URL=f"sqlite:///{scratch}/shots.sqlite3",
+            SECRET_KEY=secrets.token_urlsafe(48),
+            AUDIT_KEY=secrets.token_urlsafe(48),
+            MEDIA_ROOT=f"{scratch}/media",
+            DEMO="1",
+            DEBUG="0",
+            STATIC_HASHED="0",
+            LOG_LEVEL="ERROR",
+            DJANGO_SETTINGS_MODULE="config.settings",
+            DJANGO_ALLOW_ASYNC_UNSAFE="1",
+        )
+        import django
+
+        django.setup()
+        return _photograph(folder)
+
+
+def _photograph(folder: Path) -> int:
+    from django.core.management import call_command
+    from playwright.sync_api import sync_playwright
+    from pytest_django.live_server_helper import LiveServer
+
+    from tests import needs
+    from tests.browser import data
+
+    call_command("migrate", verbosity=0)
+    world = data.build()
+    cookie = _log_in()
+    server = LiveServer("localhost")
+    too_large = []
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=needs.browser(), args=["--no-sandbox"])
+            for name, path, scheme, width, height in _views(world):
+                picture = _take(browser, server.url, cookie, path, scheme, width, height)
+                (folder / f"{name}.png").write_bytes(picture)
+                print(f"shots: {name}.png, {len(picture) // 1000} kB")
+                if len(picture) > LIMIT:
+                    too_large.append(name)
+            browser.close()
+    finally:
+        server.stop()
+    if too_large:
+        print(f"shots: larger than {LIMIT // 1000} kB: {', '.join(too_large)}")
+    return 1 if too_large else 0
+
+
+def _views(world: Any) -> list[tuple[str, str, str, int, int]]:
+    """Return name, address, scheme, width and height of each picture."""
+    job = f"/jobs/{world.jobs['uncertain']}/"
+    return [
+        ("overview-light", "/", "light", 1440, 1180),
+        ("jobs-light", "/jobs/", "light", 1440, 1180),
+        ("job-light", job, "light", 1440, 1500),
+        ("job-dark", job, "dark", 1440, 1500),
+        ("jobs-phone", "/jobs/", "light", 390, 844),
+    ]
+
+
+def _log_in() -> dict[str, str]:
+    from django.conf import settings
+    from django.contrib.auth import get_user_model
+    from django.contrib.auth.models import Group
+    from django.test import Client
+
+    user = get_user_model().objects.create_user("operator-3", is_staff=True)
+    user.groups.set([Group.objects.get(name="operator")])
+    client = Client()
+    client.force_login(user)
+    name = settings.SESSION_COOKIE_NAME
+    return {"name": name, "value": client.cookies[name].value}
+
+
+def _take(
+    browser: Any, base: str, cookie: dict[str, str], path: str, scheme: str, width: int, height: int
+) -> bytes:
+    from tests.browser import png
+
+    # A phone's screen is fine: at one dot for one pixel its letters would look worn.
+    scale = 2 if width < 600 else 1
+    context = browser.new_context(
+        base_url=base,
+        color_scheme=scheme,
+        viewport={"width": width, "height": height},
+        device_scale_factor=scale,
+        timezone_id="UTC",
+    )
+    context.add_cookies([cookie | {"url": base}])
+    page = context.new_page()
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    picture: bytes = page.screenshot()
+    context.close()
+    return png.shrink(picture)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if sys.argv[1:] else ROOT / "docs" / "screenshots"))

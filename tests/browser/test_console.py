@@ -1,0 +1,154 @@
+"""The console in a browser: reading it, in the dark, on a phone, live."""
+
+import re
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from jobs.models import Job
+from tests.browser.addresses import pages
+
+pytestmark = pytest.mark.browser
+
+
+def test_viewer_logs_in_finds_a_job_and_reads_why_it_is_where_it_is(window, world):
+    page = window(known=False)
+    page.goto("/jobs/")
+    expect(page).to_have_title(re.compile("Log in"))
+    page.get_by_label("User name").fill("viewer")
+    page.get_by_label("Password", exact=True).fill("a password")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+    page.get_by_role("navigation", name="Status").get_by_role("link", name="uncertain").click()
+    expect(page.locator("#result_list tbody tr")).to_have_count(2)
+    page.get_by_role("row").filter(has_text="INV-2026-11873").get_by_role(
+        "link", name="invoices.settle"
+    ).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("invoices.settle, INV-2026-11873")
+    expect(page.get_by_text("The outcome of 1 outside effect(s) is unknown")).to_be_visible()
+    expect(page.get_by_role("img", name="Timeline of the attempts")).to_be_visible()
+    expect(page.get_by_text("2 writes refused").first).to_be_visible()
+    expect(page.get_by_text("4111111111111111")).to_have_count(0)
+    page.locator("summary", has_text="User menu").click()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Logged out")).to_be_visible()
+
+
+def test_search_finds_a_job_by_its_id_and_by_its_label(window, world):
+    page = window()
+    page.goto("/")
+    page.get_by_label("Search by job id, key or label").fill("INV-2026-11902")
+    page.keyboard.press("Enter")
+    expect(page.locator("#result_list tbody tr")).to_have_count(1)
+    page.get_by_label("Search by job id, key or label").fill(str(world.jobs["running"]))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("documents.render, DOC-55120")
+
+
+def test_filter_is_made_from_its_menu_and_taken_away_again(window, world):
+    page = window()
+    page.goto("/jobs/")
+    page.locator("summary", has_text="Filter").click()
+    page.locator("#id_error_code").fill("RENDER_DEADLINE_EXCEEDED")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("#result_list tbody tr")).to_have_count(3)
+    page.get_by_role("link", name="Remove filter Error code").click()
+    expect(page).to_have_url(re.compile(r"/jobs/\?$"))
+    expect(page.locator("#result_list tbody tr").nth(10)).to_be_visible()
+
+
+def test_console_is_dark_where_the_system_is_and_as_its_reader_says(window, world):
+    def ground(page):
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    page = window(scheme="dark")
+    page.goto("/")
+    assert ground(page) == "rgb(14, 19, 24)"
+    page.locator("summary", has_text="User menu").click()
+    page.locator(".theme-toggle").click()
+    expect(page.locator(".theme-toggle")).to_contain_text("light")
+    assert ground(page) == "rgb(245, 246, 248)"
+    page.goto("/jobs/")
+    assert ground(page) == "rgb(245, 246, 248)"
+
+
+@pytest.mark.parametrize("width", [390, 768, 1920])
+def test_no_page_scrolls_sideways(window, world, width):
+    page = window(width=width)
+    wide = {}
+    for name, url in pages(world).items():
+        if name not in ("bad filter", "not found"):
+            page.goto(url)
+            reach = page.evaluate("document.documentElement.scrollWidth")
+            if reach > width:
+                wide[name] = reach
+    assert wide == {}
+
+
+def test_menu_of_a_phone_opens_and_leads_on(window, world):
+    page = window(width=390, height=844)
+    page.goto("/")
+    expect(page.locator("#nav-sidebar")).to_be_hidden()
+    page.get_by_role("button", name="Menu", exact=True).click()
+    page.locator("#nav-sidebar").get_by_role("link", name="Workers").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Workers")
+
+
+def test_list_refreshes_itself_and_holds_still_when_paused(window, world):
+    page = window()
+    page.clock.install()
+    page.goto("/jobs/")
+    rows = page.locator("#result_list tbody tr")
+    first = Job.objects.enqueue("reports.monthly", {}).job_id
+    page.clock.run_for(4000)
+    expect(rows.first).to_contain_text("reports.monthly")
+    page.get_by_role("button", name="Pause updates").click()
+    expect(page.get_by_role("button", name="Updates paused")).to_have_attribute("aria-pressed", "true")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    Job.objects.enqueue("ledger.post", {})
+    page.clock.run_for(20_000)
+    assert asked == []
+    page.get_by_role("button", name="Updates paused").click()
+    page.clock.run_for(4000)
+    expect(rows.first).to_contain_text("ledger.post")
+    assert str(first)[-4:] in rows.nth(1).inner_text()
+
+
+def test_what_a_reader_opened_stays_open_when_the_page_refreshes(window, world):
+    page = window()
+    page.clock.install()
+    page.goto(reverse("admin:job", args=[world.jobs["uncertain"]]))
+    card = page.locator("details.att").nth(2)
+    card.locator("summary").first.click()
+    expect(card).to_have_attribute("open", "")
+    job = Job.objects.get(pk=world.jobs["uncertain"])
+    Job.objects.cancel(job.id, actor="operator-9", reason="not needed any more")
+    page.clock.run_for(4000)
+    expect(page.get_by_text("cancel requested").first).to_be_visible()
+    expect(page.locator("details.att").nth(2)).to_have_attribute("open", "")
+
+
+def test_ages_count_on_without_asking_the_server(window, world):
+    page = window()
+    page.clock.install()
+    page.goto(reverse("admin:job", args=[world.jobs["succeeded"]]))
+    page.get_by_role("button", name="Pause updates").click()
+    page.clock.run_for(3_600_000)
+    expect(page.locator(".facts dd").first).to_contain_text("1 h ago")
+
+
+def test_page_says_when_it_could_not_refresh(window, world, told):
+    page = window()
+    page.clock.install()
+    page.goto("/workers/")
+    expect(page.locator("#live-stale")).to_be_hidden()
+    page.context.set_offline(True)
+    page.clock.run_for(6000)
+    expect(page.locator("#live-stale")).to_be_visible()
+    page.context.set_offline(False)
+    page.clock.run_for(6000)
+    expect(page.locator("#live-stale")).to_be_hidden()
+    assert any("ERR_INTERNET_DISCONNECTED" in text for text in told)
+    told.clear()

@@ -1,0 +1,135 @@
+"""Figures and charts: from minute rows to what an SVG draws."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from console import charts, figures
+from console.pages import overview
+from jobs.ledger import worker as worker_rows
+from jobs.ledger.session import transact
+from jobs.measures import BUCKETS, MORE
+from jobs.vocabulary import JOB
+from tests import build
+
+NOW = build.T0 + timedelta(seconds=30)
+
+
+def write(*rows):
+    values = [
+        {
+            "minute": build.T0 + timedelta(minutes=m),
+            "measure": measure,
+            "queue": queue,
+            "kind": "",
+            "bucket": bucket,
+        }
+        | {"count": n, "total": 0.0}
+        for m, measure, queue, bucket, n in rows
+    ]
+    transact(
+        lambda s: worker_rows.add_minutes(s, values),
+        using="default",
+        vocabulary=JOB,
+        now=build.T0,
+        durable=False,
+        fenced=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("histogram", "share", "seconds"),
+    [
+        ({}, 0.5, None),
+        ({100: 10}, 0.5, 0.075),
+        ({100: 10}, 1.0, 0.1),
+        ({1: 1, 10_000: 1}, 0.5, 0.001),
+        ({1: 95, 10_000: 5}, 0.95, 0.001),
+        ({MORE: 3}, 0.5, BUCKETS[-1] / 1000),
+    ],
+)
+def test_percentile_is_read_between_the_bounds_of_a_bucket(histogram, share, seconds):
+    found = figures.percentile(histogram, share)
+    assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+@pytest.mark.django_db
+def test_flow_adds_up_what_happened_in_its_hour_and_leaves_the_running_minute_out():
+    write(
+        (-61, figures.COMMITS, "", 0, 1000),
+        (-60, figures.COMMITS, "", 0, 5),
+        (-1, figures.COMMITS, "", 0, 7),
+        (0, figures.COMMITS, "", 0, 1000),
+        (-1, figures.LATENCY, "a", 100, 2),
+        (-1, figures.LATENCY, "b", 100, 3),
+        (-1, "refused.commit.GENERATION", "", 0, 1),
+        (-2, "refused.renew.EPOCH", "", 0, 1),
+        (-3, "recovered.pending", "a", 0, 4),
+        (-3, figures.FAILED, "", 0, 6),
+        (-3, "something.else", "", 0, 99),
+    )
+    bins = figures.flow(NOW, hours=1)
+    assert len(bins) == 60
+    assert [(bins[0].commits, bins[59].commits), sum(b.commits for b in bins)] == [(5, 7), 12]
+    assert bins[59].latency == {100: 5}
+    assert [
+        sum(getattr(b, name) for b in bins) for name in ("refused", "recovered", "failed", "unknown")
+    ] == [2, 4, 6, 0]
+
+
+@pytest.mark.django_db
+def test_day_is_sixty_bins_of_twenty_four_minutes():
+    write((-24 * 60, figures.COMMITS, "", 0, 3), (-1, figures.COMMITS, "", 0, 4))
+    bins = figures.flow(NOW, hours=24)
+    assert (len(bins), bins[0].commits, bins[59].commits) == (60, 3, 4)
+
+
+@pytest.mark.django_db
+def test_coverage_is_what_was_checked_of_what_was_let_in_point_by_point():
+    assert figures.coverage(NOW).share is None
+    write(
+        (-5, "fence.commit.accepted", "", 0, 90),
+        (-5, "fence.commit.checked", "", 0, 100),
+        (-5, "fence.renew.accepted", "", 0, 10),
+        (-5, "fence.renew.checked", "", 0, 10),
+        (-60 * 25, "fence.renew.accepted", "", 0, 10_000),
+    )
+    covered = figures.coverage(NOW)
+    assert (covered.accepted, covered.checked, covered.refused, covered.share) == (100, 100, 10, 100.0)
+    write((-4, "fence.stage.accepted", "", 0, 100))
+    bypassed = figures.coverage(NOW)
+    assert not bypassed.whole
+    assert bypassed.share == 50.0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.0] * 60, [1.0] * 60, [float(n) for n in range(60)], [1e12] * 60, [0.001] * 60, [None, *[5.0] * 59]],
+)
+def test_chart_stays_within_its_frame(values):
+    top = charts.nice(max((v for v in values if v is not None), default=0))
+    numbers = [float(x) for x in re.findall(r"-?\d+\.\d+", charts.line(values, top))]
+    assert all(-0.1 <= x <= charts.WIDTH + 0.1 for x in numbers)
+    assert len(charts.axis(top, str)) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "top"), [(0, 2.0), (1, 1.0), (3, 4.0), (7, 8.0), (11, 20.0), (412, 600.0), (0.03, 0.04)]
+)
+def test_axis_ends_at_a_round_number_above(value, top):
+    assert charts.nice(value) == pytest.approx(top)
+
+
+def test_line_is_broken_where_nothing_was_measured():
+    assert charts.line([1.0, None, 1.0, 1.0], 2.0).count("M") == 2
+
+
+@pytest.mark.django_db
+def test_charts_say_in_words_what_they_draw():
+    write((-1, figures.COMMITS, "", 0, 60), (-1, figures.LATENCY, "", 1000, 60))
+    bins = figures.flow(NOW, hours=1)
+    assert "60 commits in all" in overview.commits(bins, 1).description
+    assert "within 750 ms" in overview.latency(bins).description
+    empty = overview.latency(figures.flow(NOW + timedelta(days=9), hours=1))
+    assert (empty.empty, empty.description) == (True, "No job was committed.")
