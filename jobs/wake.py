@@ -8,6 +8,7 @@ the write-ahead log's file instead.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterable
@@ -23,6 +24,8 @@ log = logging.getLogger("interlock.wake")
 _lock = threading.Lock()
 _last: dict[tuple[str, str], float] = {}
 _trailing: set[tuple[str, str]] = set()
+# The timers stay in the parent: a child that waited for one would never announce that queue again.
+os.register_at_fork(after_in_child=_trailing.clear)
 
 
 def after_commit(using: str, queues: Iterable[str]) -> None:
@@ -45,9 +48,8 @@ def _soon(using: str, queue: str) -> None:
         if wait > 0:
             if key not in _trailing:
                 _trailing.add(key)
-                timer = threading.Timer(wait, _trail, (using, queue))
-                timer.daemon = True
-                timer.start()
+                # No daemon: a process that ends now waits these milliseconds and says it still.
+                threading.Timer(wait, _trail, (using, queue)).start()
             return
         _last[key] = time.monotonic()
     _notify(using, queue)
