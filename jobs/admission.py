@@ -32,9 +32,7 @@ def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> di
         raise InvalidJob("kind", "letters, digits and ._:- only, 1 to 120 of them")
     handler = handlers.find(kind)
     text, digest = arguments(kind, arguments_)
-    queue = given.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
-    if not isinstance(queue, str) or not handlers.QUEUE.fullmatch(queue):
-        raise InvalidJob("queue", "letters, digits and ._:- only, 1 to 100 of them")
+    name = given.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
     priority = given.priority if given.priority is not None else handler.priority if handler else 0
     if type(priority) is not int or not -100 <= priority <= 100:
         raise InvalidJob("priority", "a whole number from -100 to 100")
@@ -49,22 +47,20 @@ def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> di
     return {
         "id": uuid7().hex,
         "kind": handler.name if handler else kind,
-        "queue": queue,
+        "queue": queue(name),
         "label": _text("label", label, 200) or "",
         "priority": priority,
         "input": text,
         "input_digest": digest,
-        "unique_key": _text("unique_key", given.unique_key, settings.INTERLOCK["KEY_CHARACTERS"]),
+        "unique_key": _key("unique_key", given.unique_key),
         "unique_scope": given.unique_scope,
-        "concurrency_key": _text(
-            "concurrency_key", given.concurrency_key, settings.INTERLOCK["KEY_CHARACTERS"]
-        ),
+        "concurrency_key": _key("concurrency_key", given.concurrency_key),
         "parent_id": _id("parent_id", given.parent_id),
         "enqueued_by": _text("enqueued_by", given.enqueued_by, 150) or "",
         "delay": _seconds("delay", given.delay),
-        "due_at": _instant("due_at", given.due_at),
+        "due_at": instant("due_at", given.due_at),
         "deadline": _seconds("deadline", given.deadline),
-        "deadline_at": _instant("deadline_at", given.deadline_at),
+        "deadline_at": instant("deadline_at", given.deadline_at),
         "lease_seconds": (handler.lease if handler else None) or settings.INTERLOCK["LEASE_SECONDS"],
         "max_attempts": attempts,
     }
@@ -173,6 +169,13 @@ def _id(field: str, value: uuid.UUID | str | None) -> str | None:
         raise InvalidJob(field, "the id of a job") from None
 
 
+def _key(field: str, value: str | None) -> str | None:
+    if value == "":
+        # Whoever builds a key out of nothing would make one job of all his jobs.
+        raise InvalidJob(field, "at least 1 character, or none at all (None)")
+    return _text(field, value, settings.INTERLOCK["KEY_CHARACTERS"])
+
+
 def _encodes(value: str) -> bool:
     try:
         value.encode()
@@ -189,7 +192,15 @@ def _seconds(field: str, value: float | None) -> float | None:
     return float(value)
 
 
-def _instant(field: str, value: datetime | None) -> datetime | None:
+def queue(name: Any) -> str:
+    """Return the name of a queue, or raise InvalidJob."""
+    if not isinstance(name, str) or not handlers.QUEUE.fullmatch(name):
+        raise InvalidJob("queue", "letters, digits and ._:- only, 1 to 100 of them")
+    return name
+
+
+def instant(field: str, value: datetime | None) -> datetime | None:
+    """Return an instant in UTC, or raise InvalidJob naming `field`: no time zone, no instant."""
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:

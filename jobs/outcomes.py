@@ -199,7 +199,8 @@ class Ending:
             "wait",
             JobStatus.WAITING,
             excused=True,
-            delay=seconds,
+            # It comes due by a person's word, never by time: not even by mistake.
+            delay=None if reason == WaitReason.APPROVAL else seconds,
             wait_reason=reason,
             wait_total=total,
             log=log,

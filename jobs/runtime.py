@@ -83,6 +83,8 @@ class DurableJobRuntime:
         "nothing for me now": nothing due, claims or queues closed, an old epoch, a fenced worker.
         Never touches expired rows: the loop recovers first (contract §5).
         """
+        if self.vocabulary.has("kind") and not kinds:
+            return []
         epoch = self.current_epoch() if epoch is None else epoch
         ttl = ttl or self.lease_seconds
 

@@ -47,6 +47,11 @@ def enqueue(arguments: dict[str, Any] | None = None, *, now: datetime = T0, **op
     return given
 
 
+def options(**given: Any) -> Options:
+    """Return the options of one enqueue."""
+    return Options(**given)
+
+
 def claim(
     job_id: uuid.UUID, *, worker: str = WORKER, now: datetime = T0, ttl: int = 60, **more: Any
 ) -> Lease:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jobs import wake
+from jobs import admission, wake
 from jobs.ledger import epoch as scheduler
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
@@ -75,8 +75,12 @@ class ClusterVerbs(Verbs):
         until: datetime | None = None,
         now: datetime | None = None,
     ) -> None:
-        """Stop claims of one queue, for good or `until` an instant. No claim lands after this returned."""
+        """Stop claims of one queue, for good or `until` an instant. No claim lands after this returned.
+
+        Raises InvalidJob naming `until` or the queue for what is no instant and no name of a queue.
+        """
         need_reason(reason)
+        until, name = admission.instant("until", until), admission.queue(name)
 
         def work(session: Session) -> None:
             scheduler.pause(session, name, until=until, actor=actor, reason=reason)

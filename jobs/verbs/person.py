@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError
+from django.db.models import F
 
 from jobs import admission, wake
 from jobs.ledger import cancel as people
+from jobs.ledger import claim as claims
 from jobs.ledger import enqueue as inserts
 from jobs.ledger import settle
 from jobs.ledger import worker as worker_rows
@@ -92,9 +94,11 @@ class PersonVerbs(Verbs):
         """Bring a failed, cancelled or skipped job back with a fresh budget; returns its status.
 
         Generations, attempts and slots are kept. Raises Refused VERSION, NOT_ENDED, SUCCEEDED, KEY_TAKEN
-        (naming the holder), PARENT_CANCELLED, DEADLINE_PASSED, EFFECT_ABANDONED, CONTRADICTION.
+        (naming the holder), PARENT_CANCELLED, DEADLINE_PASSED, EFFECT_ABANDONED, CONTRADICTION; InvalidJob for
+        a `deadline_at` that is no instant.
         """
         need_reason(reason)
+        deadline_at = admission.instant("deadline_at", deadline_at)
 
         def work(session: Session) -> JobStatus:
             key, row = _locked(session, job_id, with_parent=True)
@@ -115,7 +119,10 @@ class PersonVerbs(Verbs):
             done = people.retry(session, job_id, state_version=state_version, deadline=deadline_at)
             if done is None:
                 abandoned = self.filter(
-                    pk=job_id, effects__status=EffectStatus.ABANDONED, effects__grants__gt=0
+                    pk=job_id,
+                    effects__status=EffectStatus.ABANDONED,
+                    effects__grants__gt=0,
+                    effects__revision=F("revision"),
                 ).exists()
                 raise Refused("EFFECT_ABANDONED" if abandoned else "DEADLINE_PASSED")
             status, _version, queue = done
@@ -220,6 +227,9 @@ class PersonVerbs(Verbs):
             done = people.hold(session, job_id, hold, seen=seen)
             if done:
                 worker_rows.add_change(session, verb, [[key, done[0].value]], actor=actor, reason=reason)
+            if done and not hold:
+                claims.promote_id(session, job_id)
+                wake.after_commit(self.db, {""})
             return done is not None
 
         return self._operate(work, now)

@@ -251,7 +251,9 @@ def unhold(w: World) -> Expected:
         return Expected(("refused", "ALREADY_ENDED"))
     if w.row["hold_reason"] == "":
         return Expected(False)
-    return Expected(True, {"hold_reason": "", "ready_at": None, "state_version": w.row["state_version"] + 1})
+    ready = w.row["next_attempt_at"] if is_due(w) else None
+    version = w.row["state_version"] + 1
+    return Expected(True, {"hold_reason": "", "ready_at": ready, "state_version": version})
 
 
 def claim_job_refused(w: World) -> Expected:

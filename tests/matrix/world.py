@@ -52,17 +52,21 @@ def look(token: Lease, now: datetime) -> World:
     key = Job._meta.pk.get_db_prep_value(uuid.UUID(token.job_id), connection)
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT epoch, claims_open, (SELECT COUNT(*) FROM jobs_change) FROM jobs_scheduler WHERE id = 1"
+            "SELECT epoch, claims_open, (SELECT COUNT(*) FROM jobs_change),"
+            " (SELECT COUNT(*) FROM jobs_fencerefusal), (SELECT COUNT(*) FROM jobs_effectslot)"
+            " FROM jobs_scheduler WHERE id = 1"
         )
-        epoch, claims_open, changes = cursor.fetchone()
-        cursor.execute("SELECT point, reason FROM jobs_fencerefusal WHERE job_id = %s ORDER BY id", [key])
-        refusals = cursor.fetchall()
+        epoch, claims_open, changes, refused, slots = cursor.fetchone()
+        refusals = []
+        if refused:
+            cursor.execute("SELECT point, reason FROM jobs_fencerefusal WHERE job_id = %s ORDER BY id", [key])
+            refusals = cursor.fetchall()
         return World(
             token=token,
             now=now,
             row=next(iter(_rows(cursor, Job, "id", key)), None),
             attempts={row["id"]: row for row in _rows(cursor, Attempt, "job_id", key)},
-            slots=_rows(cursor, EffectSlot, "job_id", key),
+            slots=_rows(cursor, EffectSlot, "job_id", key) if slots else [],
             epoch=epoch,
             claims_open=bool(claims_open),
             changes=changes,

@@ -68,6 +68,8 @@ BEYOND: list[tuple[str, Any]] = [
     ("max_attempts", 0),
     ("max_attempts", 10_001),
     ("max_attempts", True),
+    ("unique_key", ""),
+    ("concurrency_key", ""),
     ("unique_key", "k" * 201),
     ("unique_key", "a\0"),
     ("unique_key", "\udfff"),
