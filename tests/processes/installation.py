@@ -29,7 +29,7 @@ from jobs import handlers
 from jobs.handlers import Handler, Options
 from jobs.models import Attempt, FenceRefusal, Job
 from jobs.outcomes import Enqueued
-from jobs.status import JobStatus
+from jobs.status import TERMINAL, JobStatus
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0
@@ -156,7 +156,7 @@ class Installation:
         return Counter(Job.objects.using(self.alias).values_list("status", flat=True))
 
     def all_ended(self) -> bool:
-        return set(self.statuses()) <= {JobStatus.SUCCEEDED, JobStatus.FAILED}
+        return not Job.objects.using(self.alias).exclude(status__in=TERMINAL).exists()
 
     def attempts(self, job_id: uuid.UUID) -> list[Attempt]:
         return list(Attempt.objects.using(self.alias).filter(job_id=job_id).order_by("generation"))
@@ -167,13 +167,15 @@ class Installation:
 
     def traces(self, job_id: uuid.UUID | None = None) -> list[Trace]:
         """Return the lines that handlers left, or those of one job."""
-        path = self.folder / "trace"
-        lines = path.read_text().splitlines() if path.exists() else []
         found = [
             Trace(uuid.UUID(job), int(generation), int(pid), word)
-            for job, generation, pid, word in map(str.split, lines)
+            for job, generation, pid, word in map(str.split, self._trace_lines())
         ]
         return [line for line in found if job_id in (None, line.job)]
+
+    def _trace_lines(self) -> list[str]:
+        path = self.folder / "trace"
+        return path.read_text().splitlines() if path.exists() else []
 
     def each_committed_once(self) -> bool:
         """Whether every job has succeeded by exactly one attempt, its last, and under growing generations."""
@@ -245,6 +247,10 @@ class Installation:
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.said
 
+    def until_traces(self, count: int) -> None:
+        """Wait until handlers have left that many lines."""
+        self.until(lambda: len(self._trace_lines()) >= count, f"{count} traces")
+
     def until_begun(self, job_id: uuid.UUID) -> None:
         """Wait until a handler has begun with this job."""
         self.until(lambda: self.traces(job_id), "the handler's start")
@@ -272,10 +278,14 @@ class Installation:
                 return False
         return True
 
+    def reconnect(self) -> None:
+        """Have our own next query open another connection: the old one may be dead."""
+        connections[self.alias].close()
+
     def close(self) -> None:
         for worker in self.workers:
             worker.end()
-        connections[self.alias].close()
+        self.reconnect()
 
 
 def state_of(pid: int) -> str:

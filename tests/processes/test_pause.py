@@ -18,11 +18,11 @@ def test_a_worker_that_wakes_after_a_takeover_commits_nothing(installation: Inst
     installation.until_begun(job_id)
     stand_still(installation, sleeper)
     other = installation.start()
-    installation.until(lambda: len(installation.traces()) == 2, "the takeover")
+    installation.until_traces(2)  # the takeover
     sleeper.signal(signal.SIGCONT)
     installation.open_gate()  # both handlers go on now
     installation.until_succeeded(job_id)
-    installation.until(lambda: len(installation.traces()) == 4, "both handlers' ends")
+    installation.until_traces(4)
     for worker in (sleeper, other):
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.said
@@ -53,9 +53,8 @@ def test_a_worker_that_stood_still_inside_its_commit_is_refused(installation: In
 def test_a_busy_interpreter_keeps_its_lease(installation: Installation) -> None:
     installation.lease_seconds = 5
     job_id = installation.enqueue("proc.busy", seconds=7.0)
-    installation.start()
-    installation.start()  # would take over what is not renewed
-    installation.until(lambda: installation.status(job_id) != JobStatus.PENDING, "the start")
+    installation.start()  # would itself take back what is not renewed
+    installation.until_begun(job_id)
     installation.until(lambda: installation.status(job_id) != JobStatus.RUNNING, "the end")
     assert installation.status(job_id) == JobStatus.SUCCEEDED
     assert [a.generation for a in installation.attempts(job_id)] == [1]

@@ -70,22 +70,3 @@ def test_a_cancel_is_heard_while_the_worker_stops(installation: Installation) ->
     assert installation.jobs.cancel(job_id, actor="test", reason="no longer wanted") == JobStatus.RUNNING
     assert stopping.wait() == 0, stopping.said
     assert installation.status(job_id) == JobStatus.CANCELLED
-
-
-def test_an_idle_worker_stops_at_once(installation: Installation) -> None:
-    worker = installation.start("--grace", "600")
-    installation.until(lambda: "worker " in worker.said, "the start")
-    worker.signal(signal.SIGTERM)
-    assert worker.wait() == 0, worker.said
-
-
-def test_a_parent_passes_the_stop_on_and_its_children_finish(installation: Installation) -> None:
-    job_id = installation.enqueue("proc.gate", gate=installation.gate)
-    parent = installation.start("--processes", "2", "--grace", "60")
-    installation.until_begun(job_id)
-    parent.signal(signal.SIGTERM)
-    until_stopping(installation, parent)
-    installation.open_gate()
-    assert parent.wait() == 0, parent.said
-    assert installation.status(job_id) == JobStatus.SUCCEEDED
-    assert {trace.pid for trace in installation.traces()} <= set(parent.children)

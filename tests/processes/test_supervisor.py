@@ -9,22 +9,27 @@ from jobs.status import JobStatus
 from tests.processes.installation import Installation, state_of
 
 
-def test_children_that_are_killed_are_replaced_and_their_job_is_finished(installation: Installation) -> None:
+def test_children_that_are_killed_are_replaced_and_finish_before_they_stop(
+    installation: Installation,
+) -> None:
     installation.lease_seconds = 3
     job_id = installation.enqueue("proc.gate", gate=installation.gate)
-    parent = installation.start("--processes", "2")
+    parent = installation.start("--processes", "2", "--grace", "60")
     installation.until_begun(job_id)
     killed = parent.children
     for child in killed:  # both, so that the replacements have to do the work
         os.kill(child, signal.SIGKILL)
     installation.until(lambda: len(parent.children) == 4, "the replacements")
-    installation.open_gate()
-    installation.until_succeeded(job_id)
-    assert [a.status for a in installation.attempts(job_id)] == ["lost", "committed"]
+    installation.until_traces(2)  # one of them has taken the job over
     assert installation.traces()[0].pid in killed
-    assert installation.traces()[-1].pid in parent.children[2:]
+    assert installation.traces()[1].pid in parent.children[2:]
+    # A stop is passed on, and the handler that runs may finish.
     parent.signal(signal.SIGTERM)
+    installation.until(lambda: '"stopping"' in parent.said, "the signal's effect")
+    installation.open_gate()
     assert parent.wait() == 0, parent.said
+    assert installation.status(job_id) == JobStatus.SUCCEEDED
+    assert [a.status for a in installation.attempts(job_id)] == ["lost", "committed"]
 
 
 def test_children_do_not_outlive_a_killed_parent(installation: Installation) -> None:

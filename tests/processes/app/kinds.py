@@ -28,7 +28,7 @@ def trace(ctx: Context, file: str, word: str = "ran") -> None:
         out.write(line)
 
 
-@job("proc.trace", queue="proc", max_attempts=5, backoff=SOON)
+@job("proc.trace", queue="proc", backoff=SOON)
 def leave_trace(ctx: Context, file: str) -> dict[str, int]:
     trace(ctx, file)
     return {"generation": ctx.attempt.generation}
