@@ -73,10 +73,9 @@ def _call(held: Held) -> Any:
         if handler.takes_context:
             return handler.function(Context(held), **arguments)
         return handler.function(**arguments)
-    except TypeError as error:
-        # Raised by the call itself, not inside the handler: ask the signature for the sentence.
-        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-            handler.bind(**arguments)
+    except TypeError:
+        # By the call or inside the handler: the signature knows, and has the sentence for the former.
+        handler.bind(**arguments)
         raise
 
 

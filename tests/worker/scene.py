@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
+
+import pytest
 
 from jobs.handlers import Handler, Options, job
 from jobs.models import Attempt, Job, Minute
@@ -65,7 +69,26 @@ def kind(function: Callable[..., Any] | None = None, *, name: str = "tests.kind"
         return None
 
     nothing.__qualname__ = f"nothing-{name}"
-    return job(name, **options)(function or nothing)
+    return job(name, **options)(_watched(function or nothing))
+
+
+BROKEN: list[BaseException] = []
+"""What handlers asserted and was not so; see conftest.py."""
+
+
+def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+        return function
+
+    @functools.wraps(function)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (AssertionError, pytest.fail.Exception) as error:
+            BROKEN.append(error)
+            raise
+
+    return watched
 
 
 def put(owner: Any, name: str, value: Any) -> None:

@@ -183,6 +183,30 @@ def test_an_epoch_raised_meanwhile_refuses_the_commit_and_the_worker_claims_unde
     assert [a.status for a in attempts(job_id)] == ["lost", "committed"]
 
 
+def test_a_raised_epoch_is_told_to_the_handlers_of_older_claims() -> None:
+    def handler(ctx: Context) -> None:
+        Job.objects.raise_epoch(expected=1, actor="ann", reason="drill", now=scene.now)
+        ctx.checkpoint()
+        scene.worker.attend(now=scene.now)
+        with pytest.raises(LeaseLost, match="EPOCH"):
+            ctx.checkpoint()
+
+    scene, _ = scene_of(handler)
+    scene.step()
+
+
+def test_the_checkpoint_knows_without_asking_that_the_lease_has_surely_ended() -> None:
+    def handler(ctx: Context) -> None:
+        scene.seconds += 59.9
+        ctx.checkpoint()
+        scene.seconds += 0.1
+        with pytest.raises(LeaseLost, match="LEASE_EXPIRED"):
+            ctx.checkpoint()
+
+    scene, _ = scene_of(handler)
+    scene.step()
+
+
 def test_after_its_own_deadline_the_worker_sends_no_commit_even_if_the_database_would_take_it() -> None:
     """The lease in the database is still good here: only the worker's own clock says that it is over."""
 
