@@ -88,7 +88,7 @@ def test_our_own_verbs_lock_a_family_in_one_order_and_never_deadlock(race: Race)
             check,
         )
 
-    explored = race.explore(scene, most=60)
+    explored = race.explore(scene, most=30)
     assert explored.retries == 0
 
 

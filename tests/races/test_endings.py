@@ -164,7 +164,7 @@ def test_a_cancel_during_the_rescue_and_the_next_claim_never_leaves_a_run_that_n
             check,
         )
 
-    explored = race.explore(scene, most=60)
+    explored = race.explore(scene, most=40)
     assert {"LEASE", "None"} <= explored.answers["claim"]
 
 

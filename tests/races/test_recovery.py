@@ -79,7 +79,7 @@ def test_reapers_and_a_takeover_meet_on_two_jobs_and_each_is_taken_back_once(rac
             check,
         )
 
-    explored = race.explore(scene, most=60)
+    explored = race.explore(scene, most=30)
     assert explored.retries == 0
 
 
