@@ -42,12 +42,16 @@ class Place:
 
 
 class Supervisor:
-    """Keeps `count` children of `command` running until it is told to stop."""
+    """Keeps `count` children of `command` running until it is told to stop.
 
-    def __init__(self, command: Sequence[str], count: int, *, grace: float) -> None:
+    `finite`: children end by themselves when nothing is left to do, and the parent with the last of them.
+    """
+
+    def __init__(self, command: Sequence[str], count: int, *, grace: float, finite: bool) -> None:
         self.command = [*command, "--child-of", str(os.getpid())]
         self.places = [Place(number) for number in range(1, count + 1)]
         self.grace = grace
+        self.finite = finite
         self.stop = Stop()
         self._codes: list[int] = []
 
@@ -72,18 +76,21 @@ class Supervisor:
 
     def _bury(self, place: Place, code: int) -> None:
         place.process = None
-        if code == CLEAN:
+        if code == CLEAN and self.finite:
             self._codes.append(code)
             place.done = True
             return
         lived = time.monotonic() - place.started
+        # A handler may end its process with any code, 0 too: whoever is not finite has died.
         place.quick_deaths = place.quick_deaths + 1 if lived < QUICK_SECONDS and code != RELOAD else 0
         pause = FIRST_PAUSE * 2 ** (place.quick_deaths - 1) if place.quick_deaths else 0.0
         place.again_at = time.monotonic() + min(pause, LONGEST_PAUSE)
         log.warning(
             "child ended", extra={"place": place.number, "code": code, "lived_seconds": round(lived, 1)}
         )
-        if place.quick_deaths >= QUICK_DEATHS:
+        # What cannot start says so by its exit code. A signal (no memory, a broken library) is a job's doing: it
+        # ends when its attempts are used, and until then the others must not wait for a person.
+        if place.quick_deaths >= QUICK_DEATHS and code > 0:
             log.critical("children die as soon as they start", extra={"place": place.number, "code": code})
             self.stop.ask("children die as soon as they start", code=ERROR)
 

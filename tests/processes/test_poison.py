@@ -29,6 +29,7 @@ def test_a_job_that_kills_its_worker_ends_and_the_others_finish(installation: In
     dead = {trace.pid for job_id in poison for trace in installation.traces(job_id)}
     assert dead
     assert dead < set(parent.children)
+    installation.until(lambda: len(parent.children) == 2 + len(dead), "the last replacement")
     parent.signal(signal.SIGTERM)
     assert parent.wait() == 0, parent.said
 

@@ -18,9 +18,11 @@ from jobs.worker.stop import Stop
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def supervise(program: str, count: int, folder: Path, **options: float) -> Supervisor:
+def supervise(
+    program: str, count: int, folder: Path, *, grace: float = 5.0, finite: bool = False
+) -> Supervisor:
     """Return a supervisor of small Python programs; `folder` is their first argument."""
-    return Supervisor([sys.executable, "-c", program, str(folder)], count, grace=options.get("grace", 5.0))
+    return Supervisor([sys.executable, "-c", program, str(folder)], count, grace=grace, finite=finite)
 
 
 def start(supervisor: Supervisor) -> tuple[threading.Thread, list[int]]:
@@ -53,7 +55,7 @@ SERVE = IMPORT + "signal.signal(signal.SIGTERM, lambda *_: os._exit(0));" + LIVE
 
 
 def test_children_that_are_done_end_the_parent_with_success(tmp_path: Path) -> None:
-    assert supervise(MARK, 3, tmp_path).run() == 0
+    assert supervise(MARK, 3, tmp_path, finite=True).run() == 0
     assert len(list(tmp_path.iterdir())) == 3
 
 
@@ -66,6 +68,20 @@ def test_a_child_that_dies_is_replaced(tmp_path: Path, monkeypatch: pytest.Monke
     until(tmp_path, 3)
     supervisor.stop.ask()
     assert finish(thread, codes) == 0
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "os._exit(0)"])
+def test_children_that_a_job_kills_are_replaced_again_and_again(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Out of memory each time, or a handler that ends its process: no reason to give the other jobs up."""
+    monkeypatch.setattr(processes, "FIRST_PAUSE", 0.0)
+    supervisor = supervise(MARK + end, 1, tmp_path)
+    thread, codes = start(supervisor)
+    until(tmp_path, processes.QUICK_DEATHS + 2)
+    assert not supervisor.stop.asked.is_set()
+    supervisor.stop.ask()
+    finish(thread, codes)
 
 
 def test_children_that_die_as_soon_as_they_start_end_the_parent_with_an_error(
@@ -103,7 +119,7 @@ def test_a_second_signal_is_passed_on_too(tmp_path: Path) -> None:
 
 def test_a_child_that_asks_to_be_reloaded_is_started_anew_without_a_pause(tmp_path: Path) -> None:
     program = MARK + "sys.exit(3 if len(os.listdir(sys.argv[1])) < 8 else 0)"
-    assert supervise(program, 1, tmp_path).run() == 0
+    assert supervise(program, 1, tmp_path, finite=True).run() == 0
     assert len(list(tmp_path.iterdir())) == 8
 
 

@@ -72,7 +72,12 @@ class Command(BaseCommand):
     def _supervise(options: dict[str, Any]) -> int:
         from django.utils.autoreload import get_child_arguments
 
-        supervisor = processes.Supervisor(get_child_arguments(), options["processes"], grace=options["grace"])
+        supervisor = processes.Supervisor(
+            get_child_arguments(),
+            options["processes"],
+            grace=options["grace"],
+            finite=options["once"] or options["drain"],
+        )
         supervisor.stop.listen()
         return supervisor.run()
 

@@ -85,9 +85,9 @@ def kill_the_worker(ctx: Context, file: str) -> None:
 
 @job("proc.leave", queue="proc", max_attempts=1)
 def leave_at_once(ctx: Context, file: str) -> None:
-    """End the process behind everybody's back."""
+    """End the process behind everybody's back, as if all had gone well."""
     trace(ctx, file)
-    os._exit(1)
+    os._exit(0)
 
 
 @job("proc.segfault", queue="proc", max_attempts=1)
