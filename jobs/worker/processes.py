@@ -88,8 +88,8 @@ class Supervisor:
         log.warning(
             "child ended", extra={"place": place.number, "code": code, "lived_seconds": round(lived, 1)}
         )
-        # What cannot start says so by its exit code. A signal (no memory, a broken library) is a job's doing: it
-        # ends when its attempts are used, and until then the others must not wait for a person.
+        # What cannot start says so by its exit code. A signal (no memory, a broken library) is a job's
+        # doing: it ends when its attempts are used, and until then the others must not wait for a person.
         if place.quick_deaths >= QUICK_DEATHS and code > 0:
             log.critical("children die as soon as they start", extra={"place": place.number, "code": code})
             self.stop.ask("children die as soon as they start", code=ERROR)
