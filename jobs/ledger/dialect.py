@@ -131,14 +131,18 @@ class Dialect:
     def rows(self, shape: str, id_type: str, read: set[str]) -> str:
         """Return a row source `r` of those columns of a shape that a statement reads (`*` is all).
 
-        On PostgreSQL each is an array parameter, on SQLite all are in one JSON parameter named like the shape.
+        On PostgreSQL each is an array parameter. On SQLite all are in one JSON parameter named like the shape,
+        each row a list: taking a field out of an object costs half as much again.
         """
         columns = {name: kind for name, kind in SHAPES[shape].items() if name in read or "*" in read}
         if self.vendor == "postgresql":
             types = [id_type if kind == "id" else _TYPES.get(kind, kind) for kind in columns.values()]
             arrays = [f"%({shape}_{name})s::{kind}[]" for name, kind in zip(columns, types, strict=True)]
             return f"unnest({', '.join(arrays)}) AS r({', '.join(columns)})"
-        picks = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in columns)
+        order = list(SHAPES[shape])
+        if len(order) == 1:
+            return f"(SELECT value AS {order[0]} FROM json_each(%({shape})s)) AS r"
+        picks = ", ".join(f"json_extract(value, '$[{order.index(name)}]') AS {name}" for name in columns)
         return f"(SELECT {picks} FROM json_each(%({shape})s)) AS r"
 
 
@@ -277,7 +281,7 @@ def _micros(column: str, _vocabulary: JobColumnVocabulary, dialect: Dialect) -> 
 def _among(shape: str, vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:
     """The test whether an id is one of a row list's; an array is searched along the index in one go."""
     if dialect.vendor == "sqlite":
-        return f"IN (SELECT json_extract(value, '$.id') FROM json_each(%({shape})s))"
+        return f"IN (SELECT value FROM json_each(%({shape})s))"
     return f"= ANY (%({shape}_id)s::{vocabulary.id_type}[])"
 
 

@@ -1,7 +1,9 @@
 """The fence: five parts, each predicate spelled once, and the refusal that names the first one broken (contract §4).
 
-The predicates are spelled so that no index serves them: with a plain `status = 'running'` the planner
-joined from the running index and read every lease in flight once for each ending.
+The predicates on the row alone are spelled so that no index serves them and no planner takes them for rare.
+With a plain `status = 'running'` it joined from the running index and read every lease in flight once for each
+ending; with `COALESCE(status, '') = 'running'` it expected one such row, read a small table from end to end and
+the whole row list again for each row of it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Guard:
         return f"?{self.needs}|   AND {self.text}"
 
 
-STATUS = Guard("status", "status", "COALESCE(j.{status}, '') = {:running}")
+STATUS = Guard("status", "status", "COALESCE(j.{status} = {:running}, false)")
 ATTEMPT = Guard("attempt_id", "attempt_id", "j.{attempt_id} = r.attempt_id")
 GENERATION = Guard("generation", "status", "j.{generation} = r.generation")
 OWNER = Guard("worker_id", "worker_id", "j.{worker_id} = r.worker_id")
@@ -39,8 +41,8 @@ REVISION = Guard("revision", "revision", "j.{revision} = r.revision")
 DIGEST = Guard("input_digest", "input_digest", "j.{input_digest} = r.input_digest")
 LEASE = Guard("lease", "status", "j.{lease_expires_at} > t.now")
 DEADLINE = Guard("deadline", "deadline_at", "(j.{deadline_at} IS NULL OR j.{deadline_at} > t.now)")
-HOLD = Guard("hold", "hold_reason", "j.{hold_reason} = ''")
-EFFECTS = Guard("open_effects", "open_effects", "j.{open_effects} = 0")
+HOLD = Guard("hold", "hold_reason", "COALESCE(j.{hold_reason} = '', false)")
+EFFECTS = Guard("open_effects", "open_effects", "COALESCE(j.{open_effects} = 0, false)")
 REQUESTED = Guard("cancel_requested", "cancel_requested_at", "j.{cancel_requested_at} IS NOT NULL")
 
 ID = (STATUS, ATTEMPT, GENERATION, OWNER)

@@ -99,16 +99,16 @@ class Session:
                 f"{shape}_{name}": literal([entry.get(name) for entry in entries], numbers=kind in NUMBERS)
                 for name, kind in columns.items()
             }
-        delays = [name for name, kind in columns.items() if kind == "seconds"]
-        times = [name for name, kind in columns.items() if kind == "time"]
-        if delays or times:
-            entries = [
-                entry
-                | {name: self._later(entry[name]) for name in delays if entry.get(name) is not None}
-                | {name: self.stamp(entry[name]) for name in times if entry.get(name) is not None}
-                for entry in entries
-            ]
-        return {shape: _dumps(entries)}
+        if len(columns) == 1:
+            (name,) = columns
+            return {shape: _dumps([entry[name] for entry in entries])}
+        lists: list[list[Any]] = [[entry.get(name) for name in columns] for entry in entries]
+        for index, kind in enumerate(columns.values()):
+            adapt: Callable[[Any], str] | None = {"seconds": self._later, "time": self.stamp}.get(kind)
+            if adapt:
+                for row in lists:
+                    row[index] = None if row[index] is None else adapt(row[index])
+        return {shape: _dumps(lists)}
 
     def _later(self, seconds: float) -> str:
         return self.stamp(self.instant + timedelta(seconds=seconds))

@@ -190,7 +190,7 @@ UPDATE jobs_attempt AS a
      , result_digest = r.result_digest
      , log = COALESCE(r.log, a.log)
   FROM t, {rows:leases}
- WHERE a.id = r.attempt_id AND a.status = 'running'
+ WHERE a.id = r.attempt_id AND COALESCE(a.status = 'running', false)
 """
 
 CLOSE_ATTEMPTS = """
@@ -205,7 +205,7 @@ UPDATE jobs_attempt AS a
      , traceback = COALESCE(r.traceback, '')
      , log = COALESCE(r.log, a.log)
   FROM t, {rows:closings}
- WHERE a.id = r.attempt_id AND a.status = 'running'
+ WHERE a.id = r.attempt_id AND COALESCE(a.status = 'running', false)
 """
 
 STAGE_ATTEMPTS = """
@@ -215,7 +215,7 @@ UPDATE jobs_attempt AS a
      , result = r.result
      , result_digest = r.result_digest
   FROM t, {rows:closings}
- WHERE a.id = r.attempt_id AND a.status = 'running'
+ WHERE a.id = r.attempt_id AND COALESCE(a.status = 'running', false)
 """
 
 # Beats, progress and log lines authorise nothing, so they ask only that the attempt has not ended.
@@ -227,7 +227,7 @@ UPDATE jobs_attempt AS a
      , progress_note = COALESCE(r.progress_note, a.progress_note)
      , log = COALESCE(r.log, a.log)
   FROM {rows:notes}
- WHERE a.id = r.attempt_id AND a.status = 'running'
+ WHERE a.id = r.attempt_id AND COALESCE(a.status = 'running', false)
 """
 
 FIND_COMMIT = """
