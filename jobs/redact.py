@@ -93,9 +93,11 @@ def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:
         plain = str(text)
     except Exception:  # noqa: BLE001  (an exception whose __str__ raises must not hide the failure)
         plain = f"<{type(text).__name__} that cannot be shown as text>"
-    plain = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", plain)
     for secret in sorted(secrets, key=len, reverse=True):
         plain = plain.replace(secret, MASK)
+    # Megabytes would be searched for seconds, only to be cut afterwards.
+    plain = plain[-(4 * limit + 4096) :]
+    plain = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", plain)
     plain = _IN_TEXT.sub(rf"\1{MASK}", plain)
     raw = plain.encode()
     if len(raw) <= limit:

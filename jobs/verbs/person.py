@@ -94,8 +94,8 @@ class PersonVerbs(Verbs):
         """Bring a failed, cancelled or skipped job back with a fresh budget; returns its status.
 
         Generations, attempts and slots are kept. Raises Refused VERSION, NOT_ENDED, SUCCEEDED, KEY_TAKEN
-        (naming the holder), PARENT_CANCELLED, DEADLINE_PASSED, EFFECT_ABANDONED, CONTRADICTION; InvalidJob for
-        a `deadline_at` that is no instant.
+        (naming the holder), PARENT_CANCELLED, DEADLINE_PASSED, EFFECT_ABANDONED, CONTRADICTION; InvalidJob
+        for a `deadline_at` that is no instant.
         """
         need_reason(reason)
         deadline_at = admission.instant("deadline_at", deadline_at)
