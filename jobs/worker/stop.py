@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from types import FrameType
 
 CLEAN = 0
@@ -16,7 +17,7 @@ RELOAD = 3
 
 
 class Stop:
-    """What was asked for. `asked` and `hurried` are set by signal handlers, so they only set events."""
+    """What was asked for, by whatever thread."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -43,12 +44,22 @@ class Stop:
         """Hear SIGTERM, SIGINT and SIGHUP; only the main thread may call this.
 
         As process 1 of a container nothing has a default: without a handler SIGTERM would be ignored.
+        A handler runs in the middle of whatever the main thread is doing. If that was a wait for `asked`, it
+        has the event's lock, and setting the event there would wait for itself for ever. So the handler only
+        hands the number to a thread, by a queue that may be entered twice.
         """
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._heard)
+        heard: SimpleQueue[int] = SimpleQueue()
 
-    def _heard(self, number: int, _frame: FrameType | None) -> None:
-        self.ask(signal.Signals(number).name)
+        def note(number: int, _frame: FrameType | None) -> None:
+            heard.put(number)
+
+        def obey() -> None:
+            while True:
+                self.ask(signal.Signals(heard.get()).name)
+
+        threading.Thread(target=obey, name="signals", daemon=True).start()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, note)
 
 
 def parent_is(pid: int) -> bool:

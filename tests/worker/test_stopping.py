@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -162,3 +164,24 @@ def test_a_fenced_worker_stops_with_an_error() -> None:
         with connection.cursor() as cursor:
             cursor.execute("UPDATE jobs_worker SET fenced_at = started_at WHERE id = %s", [run.worker.id])
         assert run.join() == 1
+
+
+IN_THE_MIDDLE_OF_A_WAIT = """
+import os, signal
+from jobs.worker.stop import Stop
+
+stop = Stop()
+stop.listen()
+with stop.asked._cond:  # as a wait has it while it looks whether the event is set
+    os.kill(os.getpid(), signal.SIGTERM)
+    sum(range(100_000))  # the handler has run when this is done
+assert stop.asked.wait(30)
+print(stop.why)
+"""
+
+
+def test_a_signal_that_interrupts_the_wait_for_a_stop_does_not_wait_for_itself() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_THE_MIDDLE_OF_A_WAIT], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "SIGTERM\n", done.stderr
