@@ -75,7 +75,7 @@ def step_of(sql: str) -> Step:
     found = _WRITE.search(sql)
     if found is None:
         if not reads:
-            return Step(sql.strip()[:40])
+            return Step(sql.strip()[-40:])
         locks = bool(_LOCKING.search(sql))
         verb, table = "SELECT FOR" if locks else "SELECT", reads[0]
         writes = frozenset({table}) if locks else NOTHING
