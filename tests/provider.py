@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -29,7 +30,7 @@ PATIENCE = 30
 class Reply:
     status: int
     raw: bytes
-    headers: Mapping[str, str]
+    headers: "Message[str, str]"
 
     @property
     def json(self) -> Any:
@@ -104,9 +105,14 @@ class Provider:
         assert seen["strikes"] >= strikes, f"only {seen['strikes']} of {strikes} faults have struck"
         return seen["struck"]
 
-    def ledger(self) -> dict[str, Any]:
-        """Return what was really done: `charges`, `count`, `by_key`, `totals`, `versions`."""
-        return self.call("GET", "ledger").json
+    def ledger(self, *, once: int = 0) -> dict[str, Any]:
+        """Return what was really done, `once` there are so many charges: 0 is now.
+
+        `charges`, `count`, `by_key`, `totals` and `versions`, all in order.
+        """
+        done = self.call("GET", f"ledger?count={once}&wait={PATIENCE}").json
+        assert done["count"] >= once, f"there are {done['count']} of {once} charges"
+        return done
 
     def charge(self, key: str, token: int | None = None, **fields: str) -> Reply:
         """Order a charge; what is not given is filled in."""
@@ -126,7 +132,7 @@ class Provider:
         # No proxy of this machine's comes in between.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=PATIENCE) as answer:
+            with opener.open(request, timeout=2 * PATIENCE) as answer:
                 return Reply(answer.status, answer.read(), answer.headers)
         except urllib.error.HTTPError as answer:
             with answer:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from demo.provider.fault import Fault, Kind
 from demo.provider.message import Answer, Refused
 
-GARBAGE = b"\xff\xfe<html>200 OK</ht"
+GARBAGE = b"\x80\xff<html>200 OK</ht"
 
 
 def send(fault: Fault | None, see: Callable[[], None], act: Callable[[], Answer]) -> Answer | None:

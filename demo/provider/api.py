@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from demo.provider import acting, charges, fencing, resources
 from demo.provider.acting import not_found
@@ -40,7 +39,7 @@ class Service:
             "/reset": {"POST": self._reset},
             f"/charges/{name}": {"GET": lambda _: self._charge_by_id(name)},
             f"/resources/{name}": {
-                "GET": lambda _: self._resource(name),
+                "GET": lambda request: self._resource(name, request.query.get("key")),
                 "PUT": lambda request: self._write(name, request),
             },
         }
@@ -66,8 +65,10 @@ class Service:
             raise Refused(400, "key_required", "Ask for one key: /charges?key=KEY.")
         found = charges.by_key(self.ledger, request.query["key"])
         # Looked up first: only what exists can be hidden, and its invoice is what a fault goes by.
-        facts = {name: found[0][name] for name in ("invoice", "account", "key")} if found else {}
-        fault = self.faults.take(ON_INQUIRE, facts)
+        facts = {"key": request.query["key"]}
+        if found:
+            facts |= {name: found[0][name] for name in ("invoice", "account")}
+        fault = self.faults.take(ON_INQUIRE, facts, there=bool(found))
 
         def act() -> Answer:
             # Again: after a delay there may be more.
@@ -96,24 +97,31 @@ class Service:
 
         return acting.send(fault, self._see(f"resource {name}", token), act)
 
-    def _resource(self, name: str) -> Answer | None:
-        found = resources.read(self.ledger, name)
-        fault = self.faults.take(ON_INQUIRE, {"resource": name} if found else {})
+    def _resource(self, name: str, key: str | None) -> Answer | None:
+        """Answer with the latest version, or with all that were written under a key."""
+        written = resources.history(self.ledger, name, key)
+        fault = self.faults.take(
+            ON_INQUIRE, {"resource": name} | ({"key": key} if key else {}), there=bool(written)
+        )
 
         def act() -> Answer:
-            latest = resources.read(self.ledger, name)
-            if latest is None:
+            versions = resources.history(self.ledger, name, key)
+            if not versions:
                 raise not_found()
-            return Answer(200, latest, {"ETag": latest["etag"]})
+            if key is not None:
+                return Answer(200, {"found": True, "versions": versions})
+            return Answer(200, versions[-1], {"ETag": versions[-1]["etag"]})
 
         return acting.send(fault, _nothing, act)
 
-    def _everything(self, _: Request) -> Answer:
+    def _everything(self, request: Request) -> Answer:
+        if count := _number(request.query, "count"):
+            self.ledger.wait(count, _wait(request))
         return Answer(200, charges.everything(self.ledger) | {"versions": resources.history(self.ledger)})
 
     def _faults(self, request: Request) -> Answer:
-        strikes, wait = (_number(request.query, name) for name in ("strikes", "wait"))
-        return Answer(200, self.faults.shown(strikes=strikes, wait=min(wait, LONGEST_WAIT)))
+        strikes = _number(request.query, "strikes")
+        return Answer(200, self.faults.shown(strikes=strikes, wait=_wait(request)))
 
     def _add_fault(self, request: Request) -> Answer:
         fault = Fault.read(request.json())
@@ -140,7 +148,11 @@ def _nothing() -> None:
     return
 
 
-def _number(query: Mapping[str, Any], name: str) -> int:
+def _wait(request: Request) -> int:
+    return min(_number(request.query, "wait"), LONGEST_WAIT)
+
+
+def _number(query: Mapping[str, str], name: str) -> int:
     text = query.get(name, "0")
     if not (text.isascii() and text.isdigit() and len(text) < 7):
         raise Refused(400, "invalid", f"{name} must be a number.")

@@ -104,7 +104,7 @@ def from_words(words: str) -> Fault:
         elif name == "times":
             given[name] = int(value) if value.isdecimal() else value
         elif name == "seconds":
-            given[name] = float(value) if re.fullmatch(r"\d{1,4}(\.\d{1,3})?", value) else value
+            given[name] = float(value) if re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,3})?", value) else value
         else:
             given[name] = value
     return Fault.read({**given, "match": match})

@@ -33,15 +33,17 @@ class Faults:
             fault.lifted = self._lifted
             self._waiting.append(fault)
 
-    def take(self, on: str, facts: Mapping[str, str], *, now: float | None = None) -> Fault | None:
+    def take(
+        self, on: str, facts: Mapping[str, str], *, there: bool = True, now: float | None = None
+    ) -> Fault | None:
         """Return the fault that this request is hit by, the eldest, and count it as used.
 
-        Of two requests at once, one is hit.
+        Of two requests at once, one is hit. What is not `there` cannot be hidden.
         """
         now = time.monotonic() if now is None else now
         with self._changed:
             for fault in self._waiting:
-                if fault.hits(on, facts, now):
+                if fault.hits(on, facts, now) and (there or fault.kind is not Kind.NOT_FOUND):
                     break
             else:
                 return None

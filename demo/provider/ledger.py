@@ -52,7 +52,8 @@ class Ledger:
     """The open file. `transaction()` is the only way in."""
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
+        # Held for each transaction, and told of its end.
+        self._turn = threading.Condition(threading.Lock())
         # Autocommit, so that BEGIN and COMMIT are where we wrote them.
         self._connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
@@ -63,7 +64,7 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write all of the block, durably, or nothing of it."""
-        with self._lock:
+        with self._turn:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -73,6 +74,12 @@ class Ledger:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            self._turn.notify_all()
+
+    def wait(self, charges: int, seconds: float) -> None:
+        """Return once there are so many charges, or the time is over."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._charges() >= charges, seconds)
 
     def reset(self) -> None:
         """Forget everything that was ever charged, written or seen."""
@@ -82,8 +89,12 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file once the transaction under way has ended."""
-        with self._lock:
+        with self._turn:
             self._connection.close()
+
+    def _charges(self) -> int:
+        (count,) = self._connection.execute("SELECT COUNT(*) FROM charge").fetchone()
+        return int(count)
 
 
 def next_seq(connection: sqlite3.Connection, table: str) -> int:

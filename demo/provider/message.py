@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BODY_BYTES = 64 * 1024
+DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Request:
             raise invalid("body", "must be JSON") from None
         if not isinstance(value, dict):
             raise invalid("body", "must be an object")
+        if _deeper(value, DEPTH):
+            raise invalid("body", f"may be nested {DEPTH} levels deep")
         return value
 
 
@@ -56,3 +59,12 @@ def invalid(field_name: str, what: str) -> Refused:
 
 def _no_number(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether it is nested deeper than this: what can hardly be read can perhaps not be written again."""
+    level = [value]
+    for _ in range(levels):
+        nested = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [part for parts in nested for part in parts if isinstance(part, dict | list)]
+    return bool(level)

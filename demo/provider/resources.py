@@ -49,20 +49,13 @@ def check(name: str, request: Request) -> None:
     request.json()
 
 
-def read(ledger: Ledger, name: str) -> dict[str, Any] | None:
-    """Return the latest version, if there is one."""
-    with ledger.transaction() as connection:
-        row = _latest(connection, name)
-    return _shown(row) if row else None
-
-
-def history(ledger: Ledger, key: str | None = None, name: str | None = None) -> list[dict[str, Any]]:
-    """Return the versions ever written in order, of one key and one resource if they are given."""
+def history(ledger: Ledger, name: str | None = None, key: str | None = None) -> list[dict[str, Any]]:
+    """Return the versions ever written in order, of one resource and under one key if they are given."""
     with ledger.transaction() as connection:
         rows = connection.execute(
-            "SELECT * FROM version WHERE key IS COALESCE(:key, key) AND name = COALESCE(:name, name)"
+            "SELECT * FROM version WHERE name = COALESCE(:name, name) AND key IS COALESCE(:key, key)"
             " ORDER BY seq",
-            {"key": key, "name": name},
+            {"name": name, "key": key},
         ).fetchall()
     return [_shown(row) for row in rows]
 

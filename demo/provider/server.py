@@ -128,6 +128,8 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what is no HTTP, in our own form instead of the library's page."""
         self.close_connection = True
+        # A request whose version could not be read counts as HTTP/0.9, which would have no status line.
+        self.request_version = self.protocol_version
         self._say(Answer(code, {"code": "bad_request", "message": "This request cannot be understood."}))
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
