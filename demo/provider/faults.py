@@ -47,9 +47,10 @@ class Faults:
                     break
             else:
                 return None
-            fault.times -= fault.ends is None
-            if fault.ends is None and not fault.times:
-                self._waiting.remove(fault)
+            if fault.ends is None:
+                fault.times -= 1
+                if not fault.times:
+                    self._waiting.remove(fault)
             self._strikes += 1
             self._struck.append({"kind": fault.kind, "on": on, **facts})
             self._changed.notify_all()
