@@ -43,7 +43,8 @@ def after_commit(using: str, queues: Iterable[str]) -> None:
 
 
 class Trailing:
-    """The announcements that came within the window of another: sent when it is over, by a thread of their own.
+    """The announcements that came within the window of another: sent when it is over, by a thread of their
+    own.
 
     The thread starts with the first and keeps one connection until none has come for a while.
     """
@@ -56,7 +57,8 @@ class Trailing:
         self._ending = False
 
     def takes(self, using: str, queue: str) -> bool:
-        """Whether this one is sent later, because one of the same queue has just been; else it is the caller's."""
+        """Whether this one is sent later, because one of the same queue has just been; else it is the
+        caller's."""
         key = (using, queue)
         with self._changed:
             if self._ending:
@@ -118,7 +120,7 @@ def _notify(using: str, queue: str) -> None:
 
 def _anew() -> None:
     """In a forked child: the thread, and what it was to send, stayed with the parent."""
-    global _trailing  # noqa: PLW0603
+    global _trailing
     _trailing = Trailing()
 
 

@@ -61,7 +61,7 @@ def insert(session: Session, jobs: Sequence[dict[str, Any]]) -> set[Any]:
     """Insert jobs whose unique key is free; returns the ids that went in."""
     # One order of keys for all, so that two batches never wait for each other in a circle.
     ordered = sorted(jobs, key=lambda job: job["unique_key"] or "")
-    return {session.key(row[0]) for row in session.run(INSERT, {"jobs": ordered})}
+    return {session.key(row[0]) for row in session.run(INSERT, {"jobs": ordered}, prepare=True)}
 
 
 def holders(session: Session, jobs: Sequence[dict[str, Any]]) -> dict[str, Holder]:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from django.db import OperationalError, connections, transaction
 
 from jobs import measures
+from jobs.ledger import prepared
 from jobs.ledger.arrays import literal
 from jobs.ledger.dialect import NUMBERS, SHAPES, sql
 from jobs.vocabulary import JobColumnVocabulary
@@ -36,7 +37,8 @@ RowLists = Mapping[str, "Sequence[dict[str, Any]] | Encoded"]
 # it held the lock that a raise of the epoch waits for.
 PINNED = (
     "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; "
-    "SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; SET LOCAL lock_timeout = '5s'; "
+    "SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan; "
+    "SET LOCAL lock_timeout = '5s'; "
     "SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; "
 )
 HOLD_SCHEDULER = "LOCK TABLE jobs_scheduler IN ROW SHARE MODE"
@@ -51,8 +53,12 @@ _AGAIN = {"40001", "40P01"}  # serialisation failure, deadlock: the whole transa
 class Session:
     """One open ledger transaction on one connection, for one vocabulary."""
 
-    def __init__(self, using: str, vocabulary: JobColumnVocabulary, now: datetime | None) -> None:
+    def __init__(
+        self, using: str, vocabulary: JobColumnVocabulary, now: datetime | None, *, pinned: bool = False
+    ) -> None:
         self.using = using
+        self.pinned = pinned
+        """Whether plans are pinned in this transaction, so that statements may be prepared."""
         self.connection = connections[using]
         self.vendor = self.connection.vendor
         self.vocabulary = vocabulary
@@ -73,9 +79,15 @@ class Session:
             self._instant = datetime.now(UTC)
         return self._instant
 
-    def run(self, text: str, rows: RowLists | None = None, **params: Any) -> list[Any]:
-        """Execute a template and return its rows. `rows` maps a shape to its row list."""
-        with self.connection.cursor() as cursor:
+    def run(
+        self, text: str, rows: RowLists | None = None, *, prepare: bool = False, **params: Any
+    ) -> list[Any]:
+        """Execute a template and return its rows. `rows` maps a shape to its row list.
+
+        `prepare` says that the statement needs no plan that could grow old.
+        """
+        ready = prepared.cursor(self.connection) if prepare or self.pinned else self.connection.cursor()
+        with ready as cursor:
             cursor.execute(sql(text, self.vocabulary, self.vendor), self._values(rows, params))
             return cursor.fetchall() if cursor.description else []
 
@@ -195,7 +207,7 @@ def transact(
                         if not outermost:
                             _need_read_committed(cursor)
                         cursor.execute(_opening(exclusive=exclusive, outermost=outermost))
-                return work(Session(using, vocabulary, now))
+                return work(Session(using, vocabulary, now, pinned=fenced and outermost and not exclusive))
         except OperationalError as error:
             if not outermost or attempt == RETRIES or not _may_run_again(error):
                 raise

@@ -13,9 +13,10 @@ FOLDERS = ("config", "jobs", "console", "demo", "client")
 
 @cache
 def files() -> tuple[Path, ...]:
-    """Return the product's Python files, without migrations."""
+    """Return the product's Python files, without migrations and without the provider, which is the outside
+    world."""
     found = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    return tuple(path for path in found if "migrations" not in path.parts)
+    return tuple(path for path in found if not {"migrations", "provider"} & set(path.parts))
 
 
 @cache

@@ -19,6 +19,7 @@ from jobs.models import Job
 from jobs.outcomes import Ending, Lease
 from tests import build
 from tests.build import KIND, QUEUE, at
+from tests.ledger.generic import plan_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 V = Job.objects
@@ -74,9 +75,7 @@ def _explained() -> Iterator[dict[str, str]]:
 
     def run(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         if EXPLAINED.match(sql) and "jobs_job" in sql:
-            with connection.connection.cursor() as cursor:  # beside the wrapper
-                cursor.execute(f"EXPLAIN (COSTS OFF) {sql}", params)
-                plans[sql] = "\n".join(row[0] for row in cursor.fetchall())
+            plans[sql] = plan_of(sql)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(run):

@@ -12,6 +12,7 @@ from django.db import connection
 from jobs.models import Job
 from jobs.outcomes import Ending, Lease
 from tests.build import KIND, QUEUE, at
+from tests.ledger.generic import plan_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 V = Job.objects
@@ -36,9 +37,7 @@ def plans_of(verb: Any) -> dict[str, str]:
 
     def run(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if "UPDATE jobs_" in sql:
-            with connection.connection.cursor() as cursor:  # beside the wrapper
-                cursor.execute(f"EXPLAIN (COSTS OFF) {sql}", params)
-                plans[sql] = "\n".join(row[0] for row in cursor.fetchall())
+            plans[sql] = plan_of(sql)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(run):

@@ -1,8 +1,9 @@
 """A worker process of the plainest kind, for tests: claims until nothing is left, and says what it got.
 
-Run by test_processes.py as `python -m tests.races.drain QUEUE`; after "ready" each line it prints is one claim.
-It waits for a line of its own before the first claim and before the second, so that no process can have drained
-the queue before the last has begun.
+Run by test_processes.py as `python -m tests.races.drain QUEUE`; after "ready" each line it prints is one
+claim.
+It waits for a line of its own before the first claim and before the second, so that no process can have
+drained the queue before the last has begun.
 """
 
 from __future__ import annotations
