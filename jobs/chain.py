@@ -107,21 +107,33 @@ class Anchor:
 
 
 class NothingToAnchor(RuntimeError):
-    """The head and the last entry do not agree: an anchor would swear to a broken chain."""
+    """An anchor would swear to a broken chain: its end is unsound or contradicts the last anchor."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
 
 
-def anchor(using: str) -> Anchor:
-    """Return the chain's end, sealed. Raises NothingToAnchor where its last entry is not sound."""
-    head = AuditHead.objects.using(using).first()
-    last = AuditEntry.objects.using(using).filter(seq=head.seq).values(*FIELDS).first() if head else None
+def anchor(using: str, earlier: Iterable[str] = ()) -> Anchor:
+    """Return the chain's end, sealed.
+
+    Raises NothingToAnchor where its last entry is not sound, or where lines of `earlier` anchors tell of a
+    chain that this one does not go on with. Walks nothing: `verify` does.
+    """
     ring = seals.keyring()
+    head = AuditHead.objects.using(using).first()
+    last = _entry(using, head.seq) if head else None
     if head is None or (
         head.seq > 0 and (last is None or last["hash"] != head.hash or not _sealed(last, ring))
     ):
         raise NothingToAnchor
+    known = [line for line in earlier if line.strip()]
+    if known:
+        before = _read(known[-1])
+        if before is None or not _honest(before, ring) or before.seq > head.seq:
+            raise NothingToAnchor
+        entry = _entry(using, before.seq)
+        if before.seq > 0 and (entry is None or entry["hash"] != before.hash):
+            raise NothingToAnchor
     what: dict[str, Any] = {
         "seq": head.seq,
         "hash": head.hash,
@@ -161,7 +173,7 @@ def note(using: str, report: Report) -> None:
 
 
 class _Walk:
-    """Where a verification is. `wanted` are the seals it must meet: line (0 is the head) and seal, by number."""
+    """Where a verification is. `wanted` are seals that it must meet, each with its line (0 is the head)."""
 
     def __init__(self, using: str, ring: dict[str, str], report: Report) -> None:
         self.using = using
@@ -181,7 +193,7 @@ class _Walk:
                 self.report.add(Fault.ANCHOR_FORGED, 0, line=number)
             elif found.key_id not in self.ring:
                 self.report.add(Fault.UNKNOWN_KEY, found.seq, line=number)
-            elif not seals.same(found.mac, _mac(self.ring[found.key_id], asdict(found))):
+            elif not _honest(found, self.ring):
                 self.report.add(Fault.ANCHOR_FORGED, found.seq, line=number)
             else:
                 self.report.newest_anchor = max(found.seq, self.report.newest_anchor or 0)
@@ -225,7 +237,7 @@ class _Walk:
 
     def _alone(self, seq: int) -> dict[str, Any]:
         try:
-            return AuditEntry.objects.using(self.using).filter(seq=seq).values(*FIELDS)[0]
+            return _entry(self.using, seq) or {"seq": seq}
         except _UNREADABLE as error:
             self._only_sqlite(error)
             return {"seq": seq}
@@ -256,6 +268,11 @@ class _Walk:
         report.last, self.previous = seq, hash_
 
 
+def _entry(using: str, seq: int) -> dict[str, Any] | None:
+    entry: dict[str, Any] | None = AuditEntry.objects.using(using).filter(seq=seq).values(*FIELDS).first()
+    return entry
+
+
 def _sealed(entry: dict[str, Any], ring: dict[str, str]) -> bool:
     try:
         return seals.same(audit.seal_of(ring[entry["key_id"]], entry), entry["hash"])
@@ -270,6 +287,11 @@ def _read(line: str) -> Anchor | None:
         return None
     texts = (found.hash, found.at, found.key_id, found.mac)
     return found if type(found.seq) is int and all(type(text) is str for text in texts) else None
+
+
+def _honest(found: Anchor, ring: dict[str, str]) -> bool:
+    key = ring.get(found.key_id)
+    return key is not None and seals.same(found.mac, _mac(key, asdict(found)))
 
 
 def _mac(key: str, what: dict[str, Any]) -> str:
