@@ -86,6 +86,8 @@ def append(
 
 
 def _plain(value: Any) -> Json:
-    if value is None or isinstance(value, str | int):
+    if isinstance(value, str):
+        return str(value)  # a member of an enum is no JSON
+    if value is None or isinstance(value, int):
         return value
     return audit.stamp(value)

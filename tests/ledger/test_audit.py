@@ -107,7 +107,7 @@ def test_texts_are_bounded_and_secrets_are_masked():
         object_id="bad\x00\x1b[31m",
     )
     entry = _last()
-    assert (len(entry.actor), len(entry.reason)) == (150, 1000)
+    assert (len(entry.actor), entry.reason[:12], len(entry.reason)) == (150, "password=•••", 995)
     assert "hunter22" not in entry.reason + entry.before
     assert json.loads(entry.after)["bytes"] > 100_000
     assert "\x1b" not in entry.object_id
@@ -116,10 +116,10 @@ def test_texts_are_bounded_and_secrets_are_masked():
 
 def test_rolled_back_operation_leaves_no_entry_and_no_gap():
     _append(2)
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with transaction.atomic():
         audit.append("default", action="x", **_object(), source=Source.API)
         assert _last().seq == 3
-        raise ZeroDivisionError
+        transaction.set_rollback(True)
     assert _last().seq == 2
     _append()
     assert _last().seq == 3
@@ -499,12 +499,11 @@ def _told() -> tuple[str, str, Any, Any]:
 
 def test_cancel_of_a_family_is_one_entry_that_names_its_descendants():
     parent = build.enqueue()
-    child = build.enqueue(parent=Job.objects.get(pk=parent))
+    child = build.enqueue(parent_id=parent)
     assert V.cancel(parent, **BY, now=at(1)) == JobStatus.CANCELLED
     action, kind, before, after = _told()
     assert (action, kind, _last().object_id) == ("cancel", "job", str(parent))
-    assert before == {"status": "pending", "state_version": 1}
-    assert after["status"] == "cancelled"
+    assert (before["status"], after["status"]) == ("pending", "cancelled")
     assert after["descendants_named"] == {str(child): "cancelled"}
     assert AuditEntry.objects.count() == 1
     V.cancel(parent, **BY, now=at(2))
@@ -566,9 +565,9 @@ def test_refused_operation_and_rolled_back_operation_leave_no_entry():
     job_id = build.enqueue()
     with pytest.raises(Refused):
         V.hold(job_id, **BY, state_version=9, now=at(1))
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
-        V.hold(job_id, **BY, now=at(1))
-        raise ZeroDivisionError
+    with transaction.atomic():
+        assert V.hold(job_id, **BY, now=at(1))
+        transaction.set_rollback(True)
     assert not AuditEntry.objects.exists()
     assert AuditHead.objects.get().seq == 0
 
@@ -642,3 +641,21 @@ def test_jobs_command_and_api_say_through_which_door(django_user_model):
     call_command("jobs", "hold", str(job_id), "--reason", "r", "--as", "root", stdout=StringIO())
     assert (_last().source, _last().user) == ("command", "root")
     assert _last().actor.startswith("root (shell: ")
+
+
+def test_metrics_tell_what_the_last_verification_found():
+    from jobs import metrics
+
+    def figures() -> dict[str, str]:
+        lines = metrics.exposition().decode().splitlines()
+        return dict(line.split() for line in lines if line.startswith("interlock_audit"))
+
+    _append(2)
+    assert figures() == {"interlock_audit_entries": "2.0"}
+    _run("verify")
+    assert figures()["interlock_audit_chain_ok"] == "1.0"
+    with build.unguarded():
+        _sql("DELETE FROM jobs_auditentry WHERE seq = 1")
+    _run("verify")
+    assert figures()["interlock_audit_chain_ok"] == "0.0"
+    assert float(figures()["interlock_audit_verified_age_seconds"]) < 60
