@@ -66,7 +66,6 @@ class AuditEntry(Protected):
     class Meta:
         verbose_name_plural = "audit entries"
         constraints = (
-            models.CheckConstraint(name="audit_seq_positive", condition=models.Q(seq__gte=1)),
             models.CheckConstraint(name="audit_source_known", condition=models.Q(source__in=list(Source))),
             models.CheckConstraint(
                 name="audit_first_has_no_previous",

@@ -184,10 +184,10 @@ OTHERS: list[tuple[str, Callable[[], None]]] = [
     ("scheduler_epoch_positive", _scheduler("epoch = 0")),
     ("queue_pause_has_start", _paused_until_but_not_since),
     ("minute_once", _two_rows_of_one_minute),
-    ("audit_seq_positive", _audit_entry("seq = 0")),
     ("audit_source_known", _audit_entry("source = 'guess'")),
     ("audit_first_has_no_previous", _audit_entry("prev_hash = 'x'")),
     ("audit_first_has_no_previous", _audit_entry("seq = 2")),
+    ("audit_first_has_no_previous", _audit_entry("seq = 0")),
     ("audit_head_one_row", _by_hand("UPDATE jobs_audithead SET id = 2")),
     ("audit_head_not_negative", _by_hand("UPDATE jobs_audithead SET seq = -1")),
 ]
