@@ -169,7 +169,7 @@ def note(using: str, report: Report) -> None:
     def work(session: Session) -> None:
         rows.note_check(session, seq=report.last, ok=report.ok)
 
-    transact(work, using=using, vocabulary=JOB, durable=False, fenced=False)
+    transact(work, using=using, vocabulary=JOB, durable=False)
 
 
 class _Walk:

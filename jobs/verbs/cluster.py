@@ -105,7 +105,8 @@ class ClusterVerbs(Verbs):
                 wake.after_commit(self.db, {name})
             return done
 
-        return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False, fenced=False)
+        # Fenced for its time-outs: it ends with the head of the audit chain locked, which others wait for.
+        return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False)
 
 
 def _record(

@@ -557,6 +557,7 @@ def test_every_verb_on_the_cluster_leaves_an_entry():
     }
     V.resume_queue("mail", **BY, now=at(5))
     assert (_told()[0], _told()[3]["paused_at"]) == ("resume_queue", None)
+    assert _told()[2] == after
     assert V.resume_queue("mail", **BY, now=at(6)) is False
     assert AuditEntry.objects.count() == 5
 
@@ -635,7 +636,17 @@ def test_command_lists_by_object_and_actor_and_harmlessly():
     assert [entry["seq"] for entry in json.loads(out)["entries"]] == [4]
 
 
-def test_jobs_command_and_api_say_through_which_door(django_user_model):
+def test_cancel_through_the_api_is_told_so():
+    from tests.api.caller import EVERY_SCOPE, Api, secret
+
+    job_id = build.enqueue()
+    answer = Api(secret(*EVERY_SCOPE)).send({"reason": "wrong letter"}, f"/jobs/{job_id}/cancel")
+    assert answer.status_code == 200
+    entry = _last()
+    assert (entry.source, entry.user, entry.actor) == ("api", "owner", "owner by token ci")
+
+
+def test_jobs_command_says_through_which_door(django_user_model):
     django_user_model.objects.create_superuser("root")
     job_id = build.enqueue()
     call_command("jobs", "hold", str(job_id), "--reason", "r", "--as", "root", stdout=StringIO())
