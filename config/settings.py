@@ -30,7 +30,7 @@ AUDIT_OLD_KEYS = env.words(
 )
 if any(len(key) < 32 for key in AUDIT_OLD_KEYS):
     raise environment.SettingError("AUDIT_OLD_KEYS must hold keys of at least 32 characters.")
-if "," in AUDIT_KEY or AUDIT_KEY != AUDIT_KEY.strip():
+if "," in AUDIT_KEY or AUDIT_KEY.strip() != AUDIT_KEY:
     # It could never become an old one.
     raise environment.SettingError("AUDIT_KEY must hold no comma, and no blank at its ends.")
 ALLOWED_HOSTS = env.words(
