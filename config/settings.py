@@ -23,6 +23,16 @@ SECRET_KEY_FALLBACKS = env.words(
     "Former values of SECRET_KEY, comma-separated: still read, never used to sign.",
 )
 AUDIT_KEY = env.text("AUDIT_KEY", REQUIRED, "Seals the chain of audit entries.", least=32)
+AUDIT_OLD_KEYS = env.words(
+    "AUDIT_OLD_KEYS",
+    "",
+    "Former values of AUDIT_KEY, comma-separated: older entries are verified with them, none is sealed.",
+)
+if any(len(key) < 32 for key in AUDIT_OLD_KEYS):
+    raise environment.SettingError("AUDIT_OLD_KEYS must hold keys of at least 32 characters.")
+if "," in AUDIT_KEY or AUDIT_KEY.strip() != AUDIT_KEY:
+    # It could never become an old one.
+    raise environment.SettingError("AUDIT_KEY must hold no comma, and no blank at its ends.")
 ALLOWED_HOSTS = env.words(
     "ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", "Host names we answer to, comma-separated."
 )

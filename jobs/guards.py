@@ -130,4 +130,56 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         "scheduler_stays", "jobs_scheduler", "DELETE", "OLD.id = 1", "the scheduler row is never deleted"
     ),
+    Trigger(
+        "audit_entry_continues",
+        "jobs_auditentry",
+        "INSERT",
+        "NEW.seq IS NOT NULL",
+        "an audit entry continues the chain where its head says",
+        also="NOT EXISTS (SELECT 1 FROM jobs_audithead h"
+        " WHERE h.id = 1 AND h.seq = NEW.seq AND h.hash = NEW.hash)",
+    ),
+    Trigger(
+        "audit_entry_unchanged",
+        "jobs_auditentry",
+        "UPDATE",
+        "OLD.seq IS NOT NULL",
+        "an audit entry is never changed",
+    ),
+    Trigger(
+        "audit_entry_stays",
+        "jobs_auditentry",
+        "DELETE",
+        "OLD.seq IS NOT NULL",
+        "an audit entry is never deleted",
+    ),
+    Trigger(
+        "audit_head_advances",
+        "jobs_audithead",
+        "UPDATE",
+        "NEW.seq < OLD.seq OR NEW.seq > OLD.seq + 1 OR (NEW.seq = OLD.seq AND NEW.hash <> OLD.hash)",
+        "the head of the audit chain goes on by one entry at a time",
+    ),
+    Trigger(
+        "audit_head_stays", "jobs_audithead", "DELETE", "OLD.id = 1", "the head of the audit chain stays"
+    ),
+    Trigger(
+        "audit_entries_not_emptied",
+        "jobs_auditentry",
+        "TRUNCATE",
+        "true",
+        "an audit entry is never deleted",
+    ),
+    Trigger(
+        "audit_head_not_emptied",
+        "jobs_audithead",
+        "TRUNCATE",
+        "true",
+        "the head of the audit chain stays",
+    ),
 )
+
+
+def guarding(vendor: str) -> tuple[Trigger, ...]:
+    """Return the triggers that a database can have: SQLite knows no TRUNCATE, and so needs no guard of it."""
+    return tuple(t for t in TRIGGERS if vendor == "postgresql" or t.event != "TRUNCATE")

@@ -19,7 +19,7 @@ from jobs.ledger import epoch
 from jobs.ledger import metrics as readings
 from jobs.ledger.reading import reading
 from jobs.ledger.session import Session
-from jobs.models import Queue, Worker
+from jobs.models import AuditHead, Queue, Worker
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SILENT_AFTER = timedelta(seconds=90)
@@ -53,6 +53,7 @@ class Installation(Collector):
             yield from _leases(session, now)
             yield from _people(session, now)
             yield from _scheduler(session, now)
+            yield from _audit(self.using, now)
             yield from _workers(self.using, now)
             yield from totals.families(readings.totals(session))
             yield _contention(session, now)
@@ -115,6 +116,22 @@ def _scheduler(session: Session, now: datetime) -> Iterator[Metric]:
     yield _gauge(
         "clock_behind_seconds", "How far the database's clock is behind its highest mark.", value=behind
     )
+
+
+def _audit(using: str, now: datetime) -> Iterator[Metric]:
+    """What the last verification found; nothing is walked here. Where nobody ever verified, no figure."""
+    whole = _gauge("audit_chain_ok", "1 where the last verification found the audit chain whole.")
+    age = _gauge("audit_verified_age_seconds", "How long ago the audit chain was verified.")
+    entries = _gauge("audit_entries", "Entries in the audit chain.")
+    head = AuditHead.objects.using(using).first()
+    if head is None:
+        whole.add_metric([], 0)
+    else:
+        entries.add_metric([], head.seq)
+        if head.checked_at is not None:
+            whole.add_metric([], int(bool(head.checked_ok)))
+            age.add_metric([], _age(now, head.checked_at))
+    yield from (whole, age, entries)
 
 
 def _workers(using: str, now: datetime) -> Iterator[Metric]:

@@ -34,7 +34,8 @@ RETURNING {j}{id}, {j}{status}
 
 READ = """
 SELECT {id}, {status}, {state_version}, {cancel_requested_at} IS NOT NULL, {parent_id}, {unmet_edges}, {hold_reason},
-       {deadline_at}, {open_effects}, {unique_key}, {claim_generation}, {attempt_id}, {wait_reason}
+       {deadline_at}, {open_effects}, {unique_key}, {claim_generation}, {attempt_id}, {wait_reason},
+       {revision}, {input_digest}, {cancel_generation}
   FROM {table}
  WHERE {id} {among:ids}
 """
@@ -56,6 +57,9 @@ class Row(NamedTuple):
     claim_generation: int
     attempt_id: Any
     wait_reason: str
+    revision: int
+    input_digest: str
+    cancel_generation: int
 
 
 def family(session: Session, job_id: Any) -> list[Any]:

@@ -56,6 +56,10 @@ UPDATE jobs_queue SET paused_at = NULL, paused_until = NULL, paused_by = %(actor
 RETURNING name
 """
 
+PAUSES = """
+SELECT paused_at, paused_until, paused_by FROM jobs_queue WHERE name = %(name)s
+"""
+
 
 class SchedulerState(NamedTuple):
     """The scheduler row as read."""
@@ -108,6 +112,15 @@ def pause(session: Session, name: str, *, until: Any, actor: str, reason: str) -
     """Close one queue to claims."""
     text = PAUSE.replace("%(until)s", "%(until)s::timestamptz") if session.locks_rows else PAUSE
     session.run(text, name=name, until=until, actor=actor, reason=reason)
+
+
+def pauses(session: Session, name: str, *, hold: bool = False) -> dict[str, str | None]:
+    """Return how a queue is paused, in words; `hold` locks its row first. Empty where nobody ever paused it."""
+    rows = session.run(PAUSES + ("{lock}\n" if hold else ""), name=name)
+    if not rows:
+        return {}
+    since, until = (moment and moment.isoformat() for moment in map(session.moment, rows[0][:2]))
+    return {"paused_at": since, "paused_until": until, "paused_by": rows[0][2]}
 
 
 def resume(session: Session, name: str, *, actor: str, reason: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a database needs besides its tables: the scheduler's row, the triggers, room for updates in place."""
+"""What a database needs besides its tables: its single rows, the triggers, room for updates in place."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ _ROW = """
 INSERT INTO jobs_scheduler (id, epoch, claims_open, timeline, changed_by, reason)
 SELECT 1, 1, {true}, '', '', '' WHERE NOT EXISTS (SELECT 1 FROM jobs_scheduler WHERE id = 1)
 """
+# Where there are entries, a missing head is no matter of setting up: verify tells of it, and nobody operates.
+_AUDIT_HEAD = """
+INSERT INTO jobs_audithead (id, seq, hash)
+SELECT 1, 0, '' WHERE NOT EXISTS (SELECT 1 FROM jobs_audithead) AND NOT EXISTS (SELECT 1 FROM jobs_auditentry)
+"""
 
 
 def lay(using: str) -> None:
@@ -27,6 +32,8 @@ def lay(using: str) -> None:
     if "jobs_scheduler" not in connection.introspection.table_names():
         return
     lay_scheduler(using)
+    with connection.cursor() as cursor:
+        cursor.execute(_AUDIT_HEAD)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT reloptions FROM pg_class WHERE oid = 'jobs_job'::regclass")

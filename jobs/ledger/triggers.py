@@ -6,7 +6,7 @@ import hashlib
 
 from django.db import connections
 
-from jobs.guards import TRIGGERS, Trigger
+from jobs.guards import Trigger, guarding
 
 _SET_UP = """
 CREATE OR REPLACE FUNCTION jobs_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -22,7 +22,7 @@ def lay(using: str) -> None:
     again costs one query.
     """
     connection = connections[using]
-    wanted = {_name(trigger): trigger for trigger in TRIGGERS}
+    wanted = {_name(trigger): trigger for trigger in guarding(connection.vendor)}
     with connection.cursor() as cursor:
         present = _present(cursor, connection.vendor)
         if present == set(wanted):
@@ -39,8 +39,8 @@ def lay(using: str) -> None:
 
 def difference(using: str) -> tuple[list[str], list[str]]:
     """Return the names of the guards that the database lacks, and of those that are none of ours."""
-    wanted = {_name(trigger): trigger.name for trigger in TRIGGERS}
     connection = connections[using]
+    wanted = {_name(trigger): trigger.name for trigger in guarding(connection.vendor)}
     with connection.cursor() as cursor:
         present = _present(cursor, connection.vendor)
     return sorted(wanted[name] for name in wanted.keys() - present), sorted(present - wanted.keys())
@@ -89,28 +89,33 @@ def _statements(name: str, trigger: Trigger, vendor: str) -> list[str]:
             )
         ]
     head = f'CREATE TRIGGER "{name}"'
-    if not trigger.also:
+    if trigger.event == "TRUNCATE" or not trigger.also:
+        each = "STATEMENT" if trigger.event == "TRUNCATE" else "ROW"
         return [
             (
-                f"{head} BEFORE {trigger.event} ON {trigger.table} FOR EACH ROW WHEN ({trigger.when})"
+                f"{head} BEFORE {trigger.event} ON {trigger.table} FOR EACH {each} WHEN ({trigger.when})"
                 f" EXECUTE FUNCTION jobs_refuse('{message}')"
             )
         ]
     # PostgreSQL allows no sub-select in WHEN. A function per row costs 15 µs a claim, so this one is asked once
     # per statement: first whether any new row is suspect at all, which is all that happens in the normal case.
+    # An INSERT has no old rows to join.
+    inserts = trigger.event == "INSERT"
+    old = "" if inserts else "OLD TABLE AS old_rows "
+    join = "" if inserts else " JOIN old_rows AS old ON old.id = new.id"
     function = f"{name}_also"
     return [
         (
             f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$"
             f" #variable_conflict use_column\n BEGIN"
             f" IF EXISTS (SELECT 1 FROM new_rows AS new WHERE {trigger.also}) THEN"
-            f" IF EXISTS (SELECT 1 FROM new_rows AS new JOIN old_rows AS old ON old.id = new.id"
+            f" IF EXISTS (SELECT 1 FROM new_rows AS new{join}"
             f" WHERE ({trigger.when}) AND ({trigger.also})) THEN"
             f" RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'check_violation'; END IF; END IF; RETURN NULL; END $$"
         ),
         (
             f"{head} AFTER {trigger.event} ON {trigger.table}"
-            " REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows"
+            f" REFERENCING {old}NEW TABLE AS new_rows"
             f" FOR EACH STATEMENT EXECUTE FUNCTION {function}('{message}')"
         ),
     ]

@@ -1,6 +1,7 @@
 """Every table of the product, a file each."""
 
 from jobs.models.attempt import Attempt
+from jobs.models.audit import AuditEntry, AuditHead
 from jobs.models.change import Change
 from jobs.models.effect import EffectSlot
 from jobs.models.job import Job
@@ -14,6 +15,8 @@ from jobs.models.worker import Worker
 __all__ = [
     "ApiToken",
     "Attempt",
+    "AuditEntry",
+    "AuditHead",
     "Change",
     "EffectSlot",
     "FenceRefusal",

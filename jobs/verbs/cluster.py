@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jobs import admission, wake
+from jobs import admission, audit, wake
+from jobs.canon import Json
 from jobs.ledger import epoch as scheduler
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.outcomes import Refused
+from jobs.verbs import audited
 from jobs.verbs.base import Verbs, need_reason
 from jobs.vocabulary import JOB
 
@@ -35,12 +37,13 @@ class ClusterVerbs(Verbs):
         need_reason(reason)
 
         def work(session: Session) -> int:
+            before = scheduler.read(session)
             new = scheduler.raise_epoch(
                 session, expected=expected, floor=floor, claims_open=claims_open, actor=actor, reason=reason
             )
             if new is None:
                 raise Refused("EPOCH_MOVED", expected=expected, found=scheduler.read(session).epoch)
-            worker_rows.add_change(session, "raise_epoch", [], actor=actor, reason=reason)
+            _record(session, "raise_epoch", before, actor=actor, reason=reason)
             return new
 
         return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
@@ -57,10 +60,11 @@ class ClusterVerbs(Verbs):
         need_reason(reason)
 
         def work(session: Session) -> bool:
+            before = scheduler.read(session)
             done = scheduler.set_claims(session, claims_open=claims_open, actor=actor, reason=reason)
             if done:
                 verb = "open_claims" if claims_open else "close_claims"
-                worker_rows.add_change(session, verb, [], actor=actor, reason=reason)
+                _record(session, verb, before, actor=actor, reason=reason)
                 wake.after_commit(self.db, {""})
             return done
 
@@ -83,8 +87,9 @@ class ClusterVerbs(Verbs):
         until, name = admission.instant("until", until), admission.queue(name)
 
         def work(session: Session) -> None:
+            before = scheduler.pauses(session, name)
             scheduler.pause(session, name, until=until, actor=actor, reason=reason)
-            worker_rows.add_change(session, "pause_queue", [], actor=actor, reason=f"{name}: {reason}"[:1000])
+            _record_queue(session, "pause_queue", name, before, actor=actor, reason=reason)
 
         transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
 
@@ -93,12 +98,34 @@ class ClusterVerbs(Verbs):
         need_reason(reason)
 
         def work(session: Session) -> bool:
+            before = scheduler.pauses(session, name, hold=True)
             done = scheduler.resume(session, name, actor=actor, reason=reason)
             if done:
-                worker_rows.add_change(
-                    session, "resume_queue", [], actor=actor, reason=f"{name}: {reason}"[:1000]
-                )
+                _record_queue(session, "resume_queue", name, before, actor=actor, reason=reason)
                 wake.after_commit(self.db, {name})
             return done
 
-        return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False, fenced=False)
+        # Fenced for its time-outs: it ends with the head of the audit chain locked, which others wait for.
+        return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False)
+
+
+def _record(
+    session: Session, verb: str, before: scheduler.SchedulerState, *, actor: str, reason: str
+) -> None:
+    worker_rows.add_change(session, verb, [], actor=actor, reason=reason)
+    after = scheduler.read(session)
+    was, now = (
+        {
+            "epoch": state.epoch,
+            "claims_open": state.claims_open,
+            "clock_high_water": state.clock_high_water and audit.stamp(state.clock_high_water),
+        }
+        for state in (before, after)
+    )
+    audited.append(session, verb, "scheduler", "1", actor=actor, reason=reason, before=was, after=now)
+
+
+def _record_queue(session: Session, verb: str, name: str, before: Json, *, actor: str, reason: str) -> None:
+    worker_rows.add_change(session, verb, [], actor=actor, reason=f"{name}: {reason}"[:1000])
+    after = scheduler.pauses(session, name)
+    audited.append(session, verb, "queue", name, actor=actor, reason=reason, before=before, after=after)

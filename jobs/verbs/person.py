@@ -19,6 +19,7 @@ from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session
 from jobs.outcomes import Refused
 from jobs.status import IDLE, TERMINAL, EffectStatus, HoldReason, JobStatus
+from jobs.verbs import audited
 from jobs.verbs.base import HOOKS, Verbs, need_reason, need_short
 
 
@@ -51,6 +52,8 @@ class PersonVerbs(Verbs):
             if state_version is not None:
                 _same_version(own, state_version)
             after = _cancel(session, rows.values(), key=key, actor=actor, reason=reason)
+            others = {job_id: status for job_id, status in after.items() if job_id != key}
+            audited.job(session, "cancel", own, actor=actor, reason=reason, descendants=others)
             return after.get(key, own.status)
 
         return self._operate(work, now)
@@ -76,7 +79,8 @@ class PersonVerbs(Verbs):
             ending["excused"] = int(row.status == JobStatus.RUNNING)
             landed = settle.end(session, [ending], fenced_by="unfinished")
             HOOKS.ended(session, landed, {key: ending}, verb="force_cancel")
-            _cancel(session, rows.values(), key=key, actor=actor, reason=reason)
+            others = _cancel(session, rows.values(), key=key, actor=actor, reason=reason)
+            audited.job(session, "force_cancel", row, actor=actor, reason=reason, descendants=others)
             return landed[0].status
 
         return self._operate(work, now)
@@ -127,6 +131,7 @@ class PersonVerbs(Verbs):
                 raise Refused("EFFECT_ABANDONED" if abandoned else "DEADLINE_PASSED")
             status, _version, queue = done
             worker_rows.add_change(session, "retry", [[key, status.value]], actor=actor, reason=reason)
+            audited.job(session, "retry", row, actor=actor, reason=reason)
             wake.after_commit(self.db, {queue})
             return status
 
@@ -177,6 +182,7 @@ class PersonVerbs(Verbs):
             if done is None:
                 raise Refused("VERSION", seen=state_version, found=row.state_version)
             worker_rows.add_change(session, "revise", [[key, done[0].value]], actor=actor, reason=reason)
+            audited.job(session, "revise", row, actor=actor, reason=reason)
             return done[2]
 
         return self._operate(work, now)
@@ -230,6 +236,7 @@ class PersonVerbs(Verbs):
             if done and not hold:
                 claims.promote_id(session, job_id)
                 wake.after_commit(self.db, {""})
+            audited.job(session, verb, row, actor=actor, reason=reason)
             return done is not None
 
         return self._operate(work, now)

@@ -147,6 +147,22 @@ def _another_scheduler() -> None:
         )
 
 
+def _by_hand(statement: str) -> Callable[[], None]:
+    def write() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    return write
+
+
+def _audit_entry(assignment: str) -> Callable[[], None]:
+    def write() -> None:
+        Job.objects.close_claims(actor="ann", reason="because", now=at(1))
+        _by_hand(f"UPDATE jobs_auditentry SET {assignment}")()
+
+    return write
+
+
 OTHERS: list[tuple[str, Callable[[], None]]] = [
     ("job_unique_key", _two_jobs_of_one_key),
     ("job_unique_key", _an_ended_key_kept_for_ever),
@@ -168,6 +184,12 @@ OTHERS: list[tuple[str, Callable[[], None]]] = [
     ("scheduler_epoch_positive", _scheduler("epoch = 0")),
     ("queue_pause_has_start", _paused_until_but_not_since),
     ("minute_once", _two_rows_of_one_minute),
+    ("audit_source_known", _audit_entry("source = 'guess'")),
+    ("audit_first_has_no_previous", _audit_entry("prev_hash = 'x'")),
+    ("audit_first_has_no_previous", _audit_entry("seq = 2")),
+    ("audit_first_has_no_previous", _audit_entry("seq = 0")),
+    ("audit_head_one_row", _by_hand("UPDATE jobs_audithead SET id = 2")),
+    ("audit_head_not_negative", _by_hand("UPDATE jobs_audithead SET seq = -1")),
 ]
 
 

@@ -3,9 +3,9 @@
 import pytest
 from django.db import connection
 
-from jobs.guards import TRIGGERS
+from jobs.guards import guarding
 from jobs.ledger import triggers
-from jobs.models import EffectSlot, Job, Scheduler
+from jobs.models import AuditEntry, AuditHead, EffectSlot, Job, Scheduler
 from tests import build, flush
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,13 +21,15 @@ def test_flush_leaves_nothing_of_what_the_triggers_keep(django_user_model):
     assert not EffectSlot.objects.exists()
     assert not django_user_model.objects.exists()
     scheduler = Scheduler.objects.get()
+    head = AuditHead.objects.get()
+    assert (head.seq, head.hash, AuditEntry.objects.count()) == (0, "", 0)
     assert (scheduler.epoch, scheduler.claims_open, scheduler.clock_high_water) == (1, True, None)
 
 
 def test_triggers_are_there_again_after_the_flush():
     flush.empty("default")
     with connection.cursor() as cursor:
-        assert len(triggers._present(cursor, connection.vendor)) == len(TRIGGERS)
+        assert len(triggers._present(cursor, connection.vendor)) == len(guarding(connection.vendor))
 
 
 def test_flush_keeps_what_migrate_laid():

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection
 
-from jobs.guards import TRIGGERS
-from jobs.models import Job
+from jobs.guards import TRIGGERS, guarding
+from jobs.models import AuditEntry, Job
 from jobs.outcomes import Lease
 from jobs.status import JobStatus
 from tests import build
 from tests.build import at
 
 pytestmark = pytest.mark.django_db
+V = Job.objects
 MESSAGES = {trigger.name: trigger.message for trigger in TRIGGERS}
 RETRIED = {
     "finished_at": None,
@@ -121,6 +122,20 @@ def _epoch_back() -> None:
     _sql("UPDATE jobs_scheduler SET epoch = 1")
 
 
+def _on_audit(statement: str) -> Callable[[], None]:
+    def write() -> None:
+        V.close_claims(actor="ann", reason="because", now=at(1))
+        _sql(statement)
+
+    return write
+
+
+AUDITED = [f'"{column.column}"' for column in AuditEntry._meta.concrete_fields]
+NEXT_ENTRY = (
+    f"INSERT INTO jobs_auditentry ({', '.join(AUDITED)}) SELECT "
+    + ", ".join({'"seq"': "seq + 1", '"prev_hash"': "hash"}.get(name, name) for name in AUDITED)
+    + " FROM jobs_auditentry"
+)
 OTHER_JOB = "job_id = (SELECT j.id FROM jobs_job j WHERE j.attempt_id IS NULL)"
 BROKEN: list[tuple[str, Callable[[], None]]] = [
     *[
@@ -177,11 +192,25 @@ BROKEN: list[tuple[str, Callable[[], None]]] = [
     ),
     ("scheduler_epoch_grows", _epoch_back),
     ("scheduler_stays", lambda: _sql("DELETE FROM jobs_scheduler")),
+    (
+        "audit_entry_continues",
+        _on_audit(NEXT_ENTRY),
+    ),
+    ("audit_entry_unchanged", _on_audit("UPDATE jobs_auditentry SET reason = ''")),
+    ("audit_entry_stays", _on_audit("DELETE FROM jobs_auditentry")),
+    ("audit_head_advances", _on_audit("UPDATE jobs_audithead SET seq = 0")),
+    ("audit_head_advances", _on_audit("UPDATE jobs_audithead SET seq = 3")),
+    ("audit_head_advances", _on_audit("UPDATE jobs_audithead SET hash = 'x'")),
+    ("audit_head_stays", _on_audit("DELETE FROM jobs_audithead")),
+    ("audit_entries_not_emptied", _on_audit("TRUNCATE jobs_auditentry")),
+    ("audit_head_not_emptied", _on_audit("TRUNCATE jobs_audithead")),
 ]
 
 
 @pytest.mark.parametrize(("name", "write"), BROKEN, ids=lambda v: v if isinstance(v, str) else "")
 def test_trigger_refuses_and_says_why(name, write):
+    if name not in {trigger.name for trigger in guarding(connection.vendor)}:
+        pytest.skip("nothing to guard against here")
     with pytest.raises(IntegrityError) as refused, build.savepoint():
         write()
     assert MESSAGES[name] in str(refused.value)

@@ -9,7 +9,7 @@ from django.db import OperationalError
 
 from jobs import handlers
 from jobs.manager import HOOKS
-from jobs.models import Job
+from jobs.models import AuditEntry, Job
 from jobs.status import AttemptStatus, HoldReason, JobStatus
 from jobs.worker import duties
 from tests.build import at
@@ -63,6 +63,8 @@ def test_a_row_whose_callback_raises_is_quarantined_and_the_others_are_recovered
     assert [row(i).status for i in ids] == [JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.SUCCEEDED]
     assert row(ids[1]).hold_reason == HoldReason.QUARANTINE
     assert attempts(ids[1])[0].status == AttemptStatus.RUNNING
+    entry = AuditEntry.objects.get()
+    assert (entry.source, entry.action, entry.object_id) == ("automatic", "hold", str(ids[1]))
 
 
 def test_a_quarantined_row_is_not_tried_again_until_a_person_lifts_the_hold() -> None:

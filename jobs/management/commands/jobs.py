@@ -13,7 +13,9 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, ProgrammingError
 from django.utils.translation import gettext as _
 
+from jobs import audit
 from jobs.models import Job
+from jobs.models.audit import Source
 from jobs.operations import door, listing, lookup, printed
 from jobs.operations.dossier import dossier, explained, summary
 from jobs.outcomes import Refused
@@ -135,7 +137,8 @@ class Command(BaseCommand):
             raise Refused("REASON_MISSING")
         actor = door.person(options["person"], options["verb"])
         job = lookup.one(options["id"])
-        changed = use(job, actor=actor, reason=options["reason"], state_version=options["version"])
+        with audit.through(Source.COMMAND, user=options["person"]):
+            changed = use(job, actor=actor, reason=options["reason"], state_version=options["version"])
         job.refresh_from_db()
         about = explained(job)
         document = {
