@@ -205,7 +205,19 @@ INTERLOCK: dict[str, int] = {
         "LOG_LINE_BYTES", 2 * KIB, "Longest log line kept; the rest is cut.", most=64 * KIB
     ),
     "PAGE_ROWS": _limit("PAGE_ROWS", 200, "Most rows of one page of a list.", most=1_000),
+    "REPORT_SECONDS": _limit(
+        "REPORT_SECONDS",
+        30,
+        "How long a worker tries to write down what became of an effect before it keeps that on disk.",
+        least=0,
+        most=3_600,
+    ),
 }
+SPOOL = BASE_DIR / env.text(
+    "INTERLOCK_SPOOL",
+    "var/spool",
+    "Folder in which a worker keeps reports of effects that the database did not hear.",
+)
 FAILPOINTS = env.text(
     "INTERLOCK_FAILPOINTS",
     "",

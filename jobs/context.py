@@ -15,7 +15,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.status import WaitReason
 
@@ -166,6 +166,21 @@ class Context:
     def log(self, text: object) -> None:
         """Keep a line for the people who look at this attempt: bounded, and without the input's secrets."""
         self._held.note_line(text)
+
+    def effect(self, kind: str, slot: str, payload: Any, *, node_id: str = "", etag: str = "") -> Any:
+        """Act on the outside world at most once, and return the provider's answer; awaited in a coroutine.
+
+        `kind` is a registered effect kind, `slot` names this action within the job, `payload` is JSON without
+        attempt, generation or clock. A run after this one gets the recorded answer and sends nothing. Raises
+        EffectDeclined, EffectNotSent or EffectAbandoned, which a handler may catch; where nobody knows
+        whether it
+        was sent the run stops here and comes back to this line when that is settled (docs/effects.md). Raises
+        ValueError for an unknown kind, a bad name, or a payload that is no JSON within the limits.
+        """
+        from jobs import effects
+
+        perform = effects.perform_async if self._held.handler.is_async else effects.perform
+        return perform(self._held, kind, slot, payload, node_id=node_id, etag=etag)
 
     def attempt_path(self, name: str) -> str:
         """Return the storage key of a file of this attempt; another attempt's file never has the same.

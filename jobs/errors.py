@@ -109,6 +109,7 @@ _declare(
     RUNTIME_HANDLER_EXITED="The handler tried to end the worker process.",
     RUNTIME_RETRY_REQUESTED="The handler asked to be run again later.",
     RENDER_DEADLINE_EXCEEDED="Rendering passed its deadline.",
+    EFFECT_PROVIDER_UNAVAILABLE="The provider could not be reached; nothing was sent.",
     RENDER_SERVICE_UNAVAILABLE="The rendering service could not be reached.",
     RUNTIME_VITE_QUEUE_FULL="The build runtime has no room.",
 )
@@ -117,6 +118,7 @@ _declare(
     False,
     RESULT_VALIDATION_FAILED="The handler's result cannot be stored as JSON within the limits.",
     ARGUMENTS_VALIDATION_FAILED="The stored arguments do not fit the handler's signature.",
+    EFFECT_DECLINED_FAILED="The provider refused the effect for good; nothing was done.",
     EFFECT_ABANDON_FAILED="An effect that this run needs was abandoned by a ruling.",
     HANDLER_CONTENT_FAILED="The handler refused its input.",
     PAGE_VALIDATION_FAILED="The page's source does not pass its checks.",

@@ -27,6 +27,8 @@ NAMES = frozenset(
         "recover": "before sent after",
         "release": "before after",
         "beat": "before after",
+        "grant": "before sent after",
+        "report": "sending before sent after",
     }.items()
     for moment in moments.split()
 )

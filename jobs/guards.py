@@ -120,6 +120,17 @@ TRIGGERS: tuple[Trigger, ...] = (
         "OLD.status IN ('executing', 'unknown')",
         "INV-13: an open effect is never deleted",
     ),
+    *(
+        Trigger(f"{name}_{word}", table, event, "OLD.id = OLD.id", message)
+        for name, table, what in (
+            ("evidence", "jobs_evidence", "a piece of evidence"),
+            ("ruling", "jobs_ruling", "a ruling"),
+        )
+        for event, word, message in (
+            ("UPDATE", "unchanged", f"{what} is never changed"),
+            ("DELETE", "stays", f"{what} is never deleted"),
+        )
+    ),
     Trigger(
         "scheduler_epoch_grows",
         "jobs_scheduler",

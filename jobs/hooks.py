@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jobs.ledger import cancel, settle, slots, worker
+from jobs.ledger import cancel, cases, settle, slots, worker
 from jobs.ledger.session import Encoded, Session
 from jobs.ledger.settle import Ended
 from jobs.outcomes import Lease
@@ -105,10 +105,11 @@ class JobHooks(RuntimeHooks):
         if verb in _ATTEMPT_STATUS:
             slots.executing_to_unknown(session, ids)
             settle.close_attempts(session, [_closing(e, rows[e.id], verb) for e in landed if e.attempt_id])
-        self._open_implicit(session, [e.id for e in landed if e.status == JobStatus.UNCERTAIN], rows)
+        self._ask_people(session, landed, rows)
         over = [e.id for e in landed if e.status in TERMINAL]
         if over:
             cancel.close_unsent(session, over)
+            cases.close_moot(session, over)
         row = rows[ids[0]]
         worker.add_change(
             session,
@@ -124,11 +125,22 @@ class JobHooks(RuntimeHooks):
             for callback in self.on_recovered:
                 callback(ids)
 
+    def _ask_people(self, session: Session, landed: Sequence[Ended], rows: dict[Any, dict[str, Any]]) -> None:
+        """Open the cases that these endings leave to a person."""
+        uncertain = [e.id for e in landed if e.status == JobStatus.UNCERTAIN]
+        for job_id in uncertain:
+            if other := rows[job_id].get("conflict"):
+                slots.conflict(session, rows[job_id]["effect_id"], payload=other[0], digest=other[1])
+        if uncertain:
+            self._open_implicit(session, uncertain, rows)
+            cases.open_for(session, uncertain)
+        for e in landed:
+            if e.status == JobStatus.WAITING and (effect_id := rows[e.id].get("effect_id")):
+                cases.ask_approval(session, effect_id, e.id)
+
     @staticmethod
     def _open_implicit(session: Session, ids: Sequence[Any], rows: dict[Any, dict[str, Any]]) -> None:
         """Give an uncertain job that has no open slot one to rule on; the counter was set with the status."""
-        if not ids:
-            return
         for job_id, generation, revision, text, digest, attempt_id in slots.without_open_slot(session, ids):
             slot = f"job.{generation}"
             slots.insert_implicit(

@@ -136,6 +136,10 @@ class Ending:
     spent_code: str = ""
     reference: str = ""
     """What an uncertain effect is known by outside, for whoever looks."""
+    effect_id: str = ""
+    """The slot that the job stops at: for an approval, or because of another payload."""
+    conflict: tuple[str, str] | None = None
+    """The other payload, canonical text and digest."""
 
     @classmethod
     def fail(
@@ -187,6 +191,7 @@ class Ending:
         seconds: float | None,
         total: float = 7 * 86400.0,
         log: str | None = None,
+        effect_id: str = "",
     ) -> Ending:
         """Give the lease up until `seconds` from now; an approval has no due time. Costs no attempt.
 
@@ -204,6 +209,7 @@ class Ending:
             wait_reason=reason,
             wait_total=total,
             log=log,
+            effect_id=effect_id,
         )
 
     @classmethod
@@ -217,6 +223,22 @@ class Ending:
         message = f"{note} (reference {reference})" if reference else note
         return cls(
             lease, "uncertain", JobStatus.UNCERTAIN, error_message=message, reference=reference, log=log
+        )
+
+    @classmethod
+    def payload_conflict(
+        cls, lease: Lease, effect_id: str, payload: str, digest: str, *, log: str | None = None
+    ) -> Ending:
+        """The effect's key is bound to another payload: nothing is sent, and a person says which one
+        stands."""
+        return cls(
+            lease,
+            "uncertain",
+            JobStatus.UNCERTAIN,
+            error_message="another payload was brought for an effect's key",
+            log=log,
+            effect_id=effect_id,
+            conflict=(payload, digest),
         )
 
     @classmethod

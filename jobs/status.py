@@ -119,6 +119,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     *_moves("running", "running", "cancel", "the request is recorded, the holder acknowledges"),
     *_moves("uncertain", "uncertain", "cancel", "the request is recorded"),
     *_moves("pending blocked waiting", "failed uncertain", "recover", "deadline passed"),
+    *_moves("pending blocked waiting", "uncertain", "doubt", "late evidence that an absent effect happened"),
     *_moves("uncertain", "cancelled failed pending", "resolve", "its last open matter is closed"),
     *_moves(
         "pending blocked waiting running uncertain",

@@ -58,6 +58,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "excused": "int",
         "bump": "int",
         "forced": "int",
+        "matter": "int",
         "delay": "seconds",
         "at_once": "int",
         "wait_reason": "text",

@@ -52,6 +52,8 @@ TIME = (LEASE, DEADLINE)
 
 VERBS: dict[str, tuple[Guard, ...]] = {
     "renew": (*ID, *EPOCH_PART, CANCEL, *TIME),
+    "prepare": (*ID, *EPOCH_PART, CANCEL, *INPUT, *TIME, HOLD),
+    "grant": (*ID, *EPOCH_PART, CANCEL, *INPUT, *TIME, HOLD),
     "stage": (*ID, *EPOCH_PART, CANCEL, *INPUT, *TIME, HOLD),
     "commit": (*ID, *EPOCH_PART, CANCEL, *INPUT, *TIME, HOLD, EFFECTS),
     "end": (*ID, *EPOCH_PART, *TIME),
@@ -145,8 +147,8 @@ def read_row(session: Session, job_id: Any) -> Found | None:
 
 
 Token = dict[str, Any]
-HOLDER = frozenset({"renew", "stage", "commit", "end"})
-WRITERS = frozenset({"stage", "commit"})
+HOLDER = frozenset({"renew", "prepare", "grant", "stage", "commit", "end"})
+WRITERS = frozenset({"prepare", "grant", "stage", "commit"})
 ALL = HOLDER | {"acknowledge_cancel"}
 
 # The contract's order. Each line: the reason, the verbs it is for, the field it needs, and when it applies.

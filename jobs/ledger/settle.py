@@ -91,7 +91,8 @@ UPDATE {table} AS j
 ?error_code|     , {error_code} = CASE r.cause WHEN 'deadline' THEN 'JOB_DEADLINE_EXCEEDED' WHEN 'budget' THEN r.spent_code
 ?error_code|                                   WHEN 'waited' THEN 'JOB_WAIT_EXCEEDED' WHEN 'cancel' THEN 'JOB_CANCELLED' ELSE r.error_code END
 ?error_message|     , {error_message} = r.error_message
-?open_effects|     , {open_effects} = CASE WHEN r.cause = 'asked' AND r.target = 'uncertain' AND j.{open_effects} = 0 THEN 1 ELSE j.{open_effects} END
+?open_effects|     , {open_effects} = CASE WHEN r.cause = 'asked' AND r.target = 'uncertain' AND j.{open_effects} = 0
+?open_effects|                                   AND COALESCE(r.matter, 0) = 0 THEN 1 ELSE j.{open_effects} END
   FROM t, e AS r
  WHERE j.{id} = r.id
 FENCE

@@ -11,9 +11,9 @@ from jobs.measures import EVER
 
 REGISTER = """
 WITH t AS (SELECT {clock} AS now)
-INSERT INTO jobs_worker (id, host, pid, boot_id, version, queues, kinds, concurrency, scheduler_epoch, started_at,
-                         beat_at, fenced_by, running, passes)
-SELECT %(id)s, %(host)s, %(pid)s, %(boot_id)s, %(version)s, QUEUES, KINDS, %(concurrency)s, %(epoch)s, t.now,
+INSERT INTO jobs_worker (id, host, pid, boot_id, pid_namespace, pid_started, version, queues, kinds, concurrency,
+                         scheduler_epoch, started_at, beat_at, fenced_by, running, passes)
+SELECT %(id)s, %(host)s, %(pid)s, %(boot_id)s, %(pid_namespace)s, %(pid_started)s, %(version)s, QUEUES, KINDS, %(concurrency)s, %(epoch)s, t.now,
        t.now, '', 0, EMPTY FROM t
 """
 

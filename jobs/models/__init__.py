@@ -2,6 +2,7 @@
 
 from jobs.models.attempt import Attempt
 from jobs.models.audit import AuditEntry, AuditHead
+from jobs.models.case import Case, Comment, Evidence, Proposal, Ruling
 from jobs.models.change import Change
 from jobs.models.effect import EffectSlot
 from jobs.models.job import Job
@@ -17,12 +18,17 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "AuditHead",
+    "Case",
     "Change",
+    "Comment",
     "EffectSlot",
+    "Evidence",
     "FenceRefusal",
     "Job",
     "Minute",
+    "Proposal",
     "Queue",
+    "Ruling",
     "Scheduler",
     "Worker",
 ]

@@ -16,6 +16,10 @@ class Worker(Protected):
     host = models.CharField(max_length=100, default="", blank=True)
     pid = models.BigIntegerField(default=0)
     boot_id = models.CharField(max_length=40, default="", blank=True)
+    pid_namespace = models.CharField(max_length=40, default="", blank=True)
+    pid_started = models.BigIntegerField(null=True, blank=True)
+    """Ticks since boot: with the process table's name, what tells this process from a later one of its
+    number."""
     version = models.CharField(max_length=40, default="", blank=True)
     queues = models.JSONField(default=list)
     kinds = models.JSONField(default=list)

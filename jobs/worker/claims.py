@@ -91,7 +91,7 @@ class Claims:
     def _hold(self, lease: Lease, sent: float) -> Held:
         handler = handlers.find(lease.kind)
         assert handler is not None, lease.kind  # noqa: S101  (only known kinds are claimed)
-        held = Held(lease, handler, sent=sent, clock=self.clock)
+        held = Held(lease, handler, sent=sent, clock=self.clock, using=self.runtime.using)
         self.holdings.add(held)
         return held
 

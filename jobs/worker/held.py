@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
 
 from jobs import admission, redact
 from jobs.handlers import Handler
@@ -54,9 +55,19 @@ class Held:
         "renewed",
         "surely_ends",
         "timed_out",
+        "using",
     )
 
-    def __init__(self, lease: Lease, handler: Handler, *, sent: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        handler: Handler,
+        *,
+        sent: float,
+        clock: Callable[[], float],
+        using: str = DEFAULT_DB_ALIAS,
+    ) -> None:
+        self.using = using
         self.lease = lease
         """As claimed: what a commit presents."""
         self.renewal = lease

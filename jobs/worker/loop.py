@@ -114,6 +114,8 @@ class Worker:
             "host": socket.gethostname()[:100],
             "pid": os.getpid(),
             "boot_id": start.boot_id(),
+            "pid_namespace": start.pid_namespace(),
+            "pid_started": start.process_started(os.getpid()),
             "version": f"python {platform.python_version()}"[:40],
             "queues": self.queues,
             "kinds": self.kinds,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import connections
 
-from jobs import admission, canon, errors, redact
+from jobs import admission, canon, effects, errors, redact
 from jobs.context import Cancelled, Context, Fail, LeaseLost, Retry, Skip, TimedOut, Wait, seconds_of
 from jobs.failpoints import failpoint
 from jobs.outcomes import Ending, InvalidJob
@@ -101,8 +101,19 @@ def _waits(held: Held, wait: Wait) -> Finished:
             seconds = min(float(seconds), admission.LONGEST_DELAY)
     except (ValueError, TypeError, OverflowError) as error:
         return failed(held, "RESULT_VALIDATION_FAILED", describe(error))
-    total = held.handler.max_wait_total
-    return Finished(held, ending=Ending.wait(held.lease, reason, seconds=seconds, total=total, log=held.log))
+    return _stops(held, reason, seconds)
+
+
+def _stops(held: Held, reason: WaitReason, seconds: float | None, *, effect_id: str = "") -> Finished:
+    ending = Ending.wait(
+        held.lease,
+        reason,
+        seconds=seconds,
+        total=held.handler.max_wait_total,
+        log=held.log,
+        effect_id=effect_id,
+    )
+    return Finished(held, ending=ending)
 
 
 def raised(held: Held, error: BaseException) -> Finished | None:
@@ -122,7 +133,9 @@ def raised(held: Held, error: BaseException) -> Finished | None:
             code, message = _coded(error.code, error.message)
             message = redact.clean(message, limit=settings.INTERLOCK["ERROR_BYTES"], secrets=_secrets(held))
             return Finished(held, ending=Ending.skip(held.lease, code, message, log=held.log))
-        case Fail():
+        case effects.Unsettled():
+            return _unsettled(held, error)
+        case Fail() | effects.EffectProblem():
             return failed(held, *_coded(error.code, error.message))
         case InvalidJob() if error.field == "arguments":
             return failed(held, "ARGUMENTS_VALIDATION_FAILED", error.problem)
@@ -130,6 +143,23 @@ def raised(held: Held, error: BaseException) -> Finished | None:
             return failed(held, "RUNTIME_HANDLER_EXCEPTION", describe(error), trace=trace(error))
         case _:
             return failed(held, "RUNTIME_HANDLER_EXITED", describe(error), trace=trace(error))
+
+
+def _unsettled(held: Held, error: effects.Unsettled) -> Finished:
+    """Return the ending of an attempt that an effect stopped."""
+    lease, log = held.lease, held.log
+    match error:
+        case effects.StaleInput():
+            return Finished(held, ending=Ending.release(lease, log=log))
+        case effects.InConflict():
+            ending = Ending.payload_conflict(lease, error.effect_id, error.payload, error.digest, log=log)
+            return Finished(held, ending=ending)
+        case effects.NeedsApproval():
+            return _stops(held, WaitReason.APPROVAL, None, effect_id=error.effect_id)
+        case effects.AskLater():
+            return _stops(held, WaitReason.PROVIDER, error.seconds)
+        case _:
+            return Finished(held, ending=Ending.uncertain(lease, admission.words(lease, str(error)), log=log))
 
 
 def timed_out(held: Held) -> Finished:

@@ -30,6 +30,26 @@ def boot_id() -> str:
         return ""
 
 
+def pid_namespace() -> str:
+    """Return what tells one process table of a machine from another, where it says so."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())[:40]
+    except OSError:
+        return ""
+
+
+def process_started(pid: int) -> int | None:
+    """Return when a process was started, in ticks since boot; None where there is none, or only its
+    remains."""
+    try:
+        state, *rest = (
+            Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()
+        )
+    except (OSError, ValueError):
+        return None
+    return None if state in "ZX" else int(rest[18])
+
+
 def check_leases(kinds: Sequence[str]) -> None:
     """Raise Unfit when two lost heartbeats would cost a healthy job of some kind its lease (bug S16)."""
     beat, standard = settings.INTERLOCK["HEARTBEAT_SECONDS"], settings.INTERLOCK["LEASE_SECONDS"]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from jobs import measures
+from jobs.fenced import REFUSALS_KEPT
 from jobs.models import FenceRefusal, Job
 from jobs.outcomes import Lease, Outcome
-from jobs.runtime import REFUSALS_KEPT
 from jobs.status import WaitReason
 from tests import build
 from tests.build import at

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
+from jobs.fenced import REFUSALS_KEPT
 from jobs.ledger.fence import VERBS
 from jobs.outcomes import REASONS
-from jobs.runtime import REFUSALS_KEPT
 
 TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text("utf-8")
 

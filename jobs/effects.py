@@ -1,0 +1,410 @@
+"""What `ctx.effect` does: gate, send, report; and what it makes of an earlier sending (contract §6).
+
+A handler is run again from the top after every stop here, and comes back to the same gate: a committed slot
+then answers from its record. No transaction is open while the provider is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from jobs import canon, measures, spool
+from jobs.context import Cancelled, Context, LeaseLost, Stopped
+from jobs.effect_kinds import AlreadyThere, Declined, EffectKind, Found, NotFound, Request, Sent
+from jobs.effect_kinds import Verdict as Proof
+from jobs.failpoints import failpoint
+from jobs.ledger.slots import Slot
+from jobs.outcomes import Code, Outcome
+from jobs.status import EffectStatus
+from jobs.verbs.base import HOOKS
+from jobs.verbs.effects import Ask, EffectRuntime, Gate, Word, ask_of
+from jobs.vocabulary import JOB
+from jobs.worker import gone
+
+if TYPE_CHECKING:
+    from jobs.worker.held import Held
+
+log = logging.getLogger("interlock.effects")
+
+INQUIRY_SECONDS = 60
+"""For how long one process has the turn to ask about a slot."""
+ASK_AGAIN_SECONDS = 5.0
+LEAST_WAIT = 0.2
+
+
+class EffectProblem(Exception):
+    """An effect that certainly did not take place. A handler may catch it; else the job fails with its
+    code."""
+
+    code = "EFFECT_DECLINED_FAILED"
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code or self.code
+        self.message = message
+
+
+class EffectDeclined(EffectProblem):
+    """The provider refused for good."""
+
+
+class EffectNotSent(EffectProblem):
+    """Nothing has left: proven. Uncaught, the job is tried again later."""
+
+    code = "EFFECT_PROVIDER_UNAVAILABLE"
+
+
+class EffectAbandoned(EffectProblem):
+    """A ruling closed the effect; it will not be sent."""
+
+    code = "EFFECT_ABANDON_FAILED"
+
+
+class Unsettled(Stopped):
+    """The run stops at this effect, and comes back to it when it is settled."""
+
+
+class StaleInput(Unsettled):
+    """The input was revised while we ran: the next run gets the new one."""
+
+
+class Uncertain(Unsettled):
+    """Nobody knows whether it happened, and only a person can say."""
+
+
+class InConflict(Unsettled):
+    """The effect's key is bound to another payload."""
+
+    def __init__(self, effect_id: str, payload: str, digest: str) -> None:
+        super().__init__(effect_id)
+        self.effect_id = effect_id
+        self.payload = payload
+        self.digest = digest
+
+
+class NeedsApproval(Unsettled):
+    """A person has to approve the sending first."""
+
+    def __init__(self, effect_id: str) -> None:
+        super().__init__(effect_id)
+        self.effect_id = effect_id
+
+
+class AskLater(Unsettled):
+    """The provider may still come to know of it: ask again in `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"{seconds:g} s")
+        self.seconds = seconds
+
+
+class Effect:
+    """One passage of one attempt through one gate."""
+
+    def __init__(
+        self, held: Held, kind: str, slot: str, payload: Any, *, node_id: str = "", etag: str = ""
+    ) -> None:
+        limits = settings.INTERLOCK
+        self.held = held
+        self.ask: Ask = ask_of(
+            kind,
+            slot,
+            payload,
+            node_id=node_id,
+            etag=etag,
+            limit=limits["ARGUMENT_BYTES"],
+            depth=limits["DEPTH"],
+        )
+        self.runtime = EffectRuntime(JOB, hooks=HOOKS, using=held.using)
+        self.grant_id = uuid.uuid4().hex
+
+    @property
+    def kind(self) -> EffectKind:
+        return self.ask.kind
+
+    def pass_gate(self) -> tuple[bool, Any]:
+        """Return (True, what to send) with the permission in hand, or (False, the recorded response)."""
+        held = self.held
+        Context(held).checkpoint()
+        gate = self.runtime.gate(held.lease, self.ask, grant_id=self.grant_id)
+        for _ in range(3):
+            if gate.word != Word.OPEN or gate.slot is None:
+                break
+            gate = self._reopen(gate.slot)
+        return self._answer(gate)
+
+    def _answer(self, gate: Gate) -> tuple[bool, Any]:
+        slot = gate.slot
+        match gate.word:
+            case Word.GRANTED:
+                assert slot is not None  # noqa: S101
+                return True, self._request(slot)
+            case Word.RECORDED:
+                assert slot is not None  # noqa: S101
+                return False, json.loads(slot.response or "null")
+            case Word.REFUSED:
+                raise refused(gate.outcome)
+            case Word.APPROVAL:
+                raise NeedsApproval(self.ask.id_for(self.held.lease))
+            case Word.CONFLICT:
+                raise InConflict(self.ask.id_for(self.held.lease), self.ask.payload, self.ask.digest)
+            case Word.ABANDONED:
+                raise EffectAbandoned(f"{self.kind.name} {self.ask.slot}: abandoned by a ruling")
+        raise Uncertain(f"{self.kind.name} {self.ask.slot}: another process is about it")
+
+    def _request(self, slot: Slot) -> Request:
+        return Request(
+            key=slot.id,
+            payload=json.loads(slot.payload),
+            fencing_token=self.held.lease.generation,
+            etag=slot.etag,
+            job_id=str(uuid.UUID(self.held.lease.job_id)),
+        )
+
+    # -- an earlier sending
+    # ------------------------------------------------------------------------------------
+
+    def _reopen(self, slot: Slot) -> Gate:
+        """Resolve what may have been sent before; returns the gate's next answer or raises what stops us."""
+        if slot.status == EffectStatus.EXECUTING:
+            raise Uncertain(f"{self.kind.name} {self.ask.slot}: this attempt is sending it already")
+        if slot.replay == "idempotent" and not slot.key_expired:
+            # The provider's own dedupe is the reconciliation.
+            return self.runtime.grant_again(self.held.lease, slot, self.kind, grant_id=self.grant_id)
+        if not slot.inquirable or self.kind.look is None:
+            raise Uncertain(f"{self.kind.name} {self.ask.slot}: may have been sent, and cannot be asked for")
+        gone.prove(self.runtime, slot)
+        settled = inquire(self.runtime, slot.id, self.kind, actor=f"worker {self.held.lease.worker_id}")
+        current = self.runtime.read(slot.id)
+        if settled == EffectStatus.COMMITTED and current is not None:
+            return Gate(Word.RECORDED, current)
+        if settled == EffectStatus.ABSENT and current is not None:
+            return self.runtime.grant_again(self.held.lease, current, self.kind, grant_id=self.grant_id)
+        if current is None or current.status != EffectStatus.UNKNOWN:
+            return self.runtime.gate(self.held.lease, self.ask, grant_id=self.grant_id)
+        raise what_next(current)
+
+    # -- sending
+    # -----------------------------------------------------------------------------------------------
+
+    def may_send(self) -> bool:
+        """Whether our lease still surely holds: a grant that comes too late is given back unsent."""
+        held = self.held
+        return not (held.lost or held.released or held.clock() >= held.surely_ends)
+
+    def unsent(self) -> None:
+        """Give the permission back: nothing has left, and nothing will."""
+        self.tell(EffectStatus.ABSENT, body="the lease ran out before anything was sent")
+        raise LeaseLost("LEASE_EXPIRED")
+
+    def sent(self, value: Any) -> Any:
+        """Record a definite answer and return the response that every later run will get."""
+        failpoint("report.sending")
+        answer = value if isinstance(value, Sent) else Sent(value)
+        limits = settings.INTERLOCK
+        try:
+            text = canon.canonical(answer.response, depth=limits["DEPTH"], limit=limits["RESULT_BYTES"])
+        except canon.NotCanonical as error:
+            # It has happened, whatever the answer looks like: that it cannot be kept is no reason for doubt.
+            text = canon.canonical({"unreadable": str(error)[:500]}, depth=4, limit=4096)
+        self.tell(EffectStatus.COMMITTED, response=text, reference=str(answer.reference))
+        return json.loads(text)
+
+    def failed(self, error: BaseException) -> Any:
+        """Record what an exception of the send function proves; returns the response if an inquiry finds one.
+
+        Raises what the handler has to know otherwise: refused, not sent, or stop here.
+        """
+        failpoint("report.sending")
+        body = f"{type(error).__name__}: {error}"
+        proof = self.kind.judge(error)
+        status = self.tell(EffectStatus.UNKNOWN if proof is Proof.UNKNOWN else EffectStatus.ABSENT, body=body)
+        if status == EffectStatus.ABSENT:
+            if isinstance(error, Declined):
+                raise EffectDeclined(error.message or str(error), code=error.code) from error
+            raise EffectNotSent(body) from error
+        slot_id = self.ask.id_for(self.held.lease)
+        there = isinstance(error, AlreadyThere)
+        if there or self.kind.replay != "idempotent":
+            inquire(self.runtime, slot_id, self.kind, actor=f"worker {self.held.lease.worker_id}")
+        slot = self.runtime.read(slot_id)
+        if slot is None:
+            raise Uncertain(body) from error
+        if slot.status == EffectStatus.COMMITTED:
+            return json.loads(slot.response or "null")
+        if slot.status != EffectStatus.UNKNOWN:
+            raise AskLater(LEAST_WAIT) from error  # settled meanwhile by somebody else: the gate knows
+        raise what_next(slot, sent_again=there) from error
+
+    def tell(self, status: EffectStatus, **more: Any) -> EffectStatus | None:
+        """Report until the database has heard it; kept on disk when it does not for too long (never sent
+        again)."""
+        values = {
+            "effect": self.ask.id_for(self.held.lease),
+            "attempt_id": self.held.lease.attempt_id,
+            "grant_id": self.grant_id,
+            "status": status.value,
+            **more,
+        }
+        return deliver(self.runtime, values)
+
+
+def deliver(runtime: EffectRuntime, values: dict[str, Any]) -> EffectStatus | None:
+    """Write one report down; what an outage keeps from the database is spooled to disk and replayed at
+    start."""
+    end = time.monotonic() + settings.INTERLOCK["REPORT_SECONDS"]
+    pause = 0.05
+    while True:
+        try:
+            return runtime.report(**(values | {"status": EffectStatus(values["status"])}))
+        except (OperationalError, InterfaceError) as error:
+            if time.monotonic() >= end:
+                spool.keep(values)
+                measures.count("reports_spooled")
+                log.warning(
+                    "report kept on disk", extra={"effect": values["effect"], "cause": str(error)[:200]}
+                )
+                raise Uncertain("the outcome is kept on disk until the database answers") from error
+            time.sleep(pause)
+            pause = min(pause * 2, 2.0)
+
+
+def perform(held: Held, *arguments: Any, **more: Any) -> Any:
+    """Perform one effect of a plain handler and return the provider's response; see Context.effect."""
+    effect = Effect(held, *arguments, **more)
+    granted, request = effect.pass_gate()
+    if not granted:
+        return request
+    if not effect.may_send():
+        effect.unsent()
+    try:
+        value = effect.kind.send(request)
+    except BaseException as error:  # noqa: BLE001  (whatever it is, something may have been sent)
+        return effect.failed(error)
+    return effect.sent(value)
+
+
+async def perform_async(held: Held, *arguments: Any, **more: Any) -> Any:
+    """The same for a coroutine handler: the database and a plain send function are asked in threads."""
+    import asyncio
+
+    effect = Effect(held, *arguments, **more)
+    granted, request = await asyncio.to_thread(_closing, effect.pass_gate)
+    if not granted:
+        return request
+    if not effect.may_send():
+        await asyncio.to_thread(_closing, effect.unsent)
+    try:
+        if effect.kind.is_async:
+            value = await effect.kind.send(request)
+        else:
+            value = await asyncio.to_thread(_closing, effect.kind.send, request)
+    except BaseException as error:  # noqa: BLE001
+        # Shielded: a cancelled coroutine must still say what it knows, which is nothing.
+        return await asyncio.shield(asyncio.to_thread(_closing, effect.failed, error))
+    return await asyncio.shield(asyncio.to_thread(_closing, effect.sent, value))
+
+
+def _closing(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run in a borrowed thread, and leave no connection behind in it."""
+    from django.db import connections
+
+    try:
+        return function(*arguments)
+    finally:
+        connections.close_all()
+
+
+def refused(outcome: Outcome | None) -> Stopped:
+    """Return what stops a handler whose write the fence refused."""
+    if outcome is None:
+        return LeaseLost("STATUS")
+    if outcome.code == Code.CANCELLED:
+        return Cancelled()
+    if outcome.code == Code.STALE_INPUT:
+        return StaleInput()
+    return LeaseLost(outcome.reason)
+
+
+def what_next(slot: Slot, *, sent_again: bool = False) -> Stopped:
+    """Return how a job goes on whose effect nobody can tell of just now: it asks again later, or a person
+    does."""
+    if slot.in_conflict or (slot.replay == "non_replayable") or slot.key_expired:
+        return Uncertain(f"{slot.kind} {slot.slot}: sent, and nobody knows what became of it")
+    if slot.replay == "idempotent" and not sent_again:
+        return AskLater(ASK_AGAIN_SECONDS)
+    if slot.inquirable and slot.settles_in is not None and slot.settles_in > 0:
+        return AskLater(max(LEAST_WAIT, slot.settles_in + LEAST_WAIT))
+    return Uncertain(f"{slot.kind} {slot.slot}: the provider cannot say what became of it")
+
+
+# -- inquiry
+# ------------------------------------------------------------------------------------------------------
+
+
+def inquire(
+    runtime: EffectRuntime, effect_id: str, kind: EffectKind, *, actor: str = ""
+) -> EffectStatus | None:
+    """Ask the provider what became of an unknown slot and record the answer; returns what that settled, or
+    None.
+
+    Worker, reconciler and console come through here. Nothing is asked while another process has the turn.
+    """
+    if kind.look is None:
+        return None
+    begun = runtime.begin_inquiry(effect_id, seconds=INQUIRY_SECONDS)
+    if begun is None:
+        return None
+    slot, asked = begun
+    measures.count("inquiries", kind=kind.name)
+    request = Request(
+        key=slot.id, payload=json.loads(slot.payload), etag=slot.etag, job_id=str(uuid.UUID(slot.job_id))
+    )
+    try:
+        answer = kind.look(request)
+    except Exception as error:  # noqa: BLE001  (whatever it is, it is no answer)
+        runtime.no_answer(slot, f"{type(error).__name__}: {error}", actor=actor)
+        return None
+    match answer:
+        case Found():
+            limits = settings.INTERLOCK
+            try:
+                text = canon.canonical(answer.response, depth=limits["DEPTH"], limit=limits["RESULT_BYTES"])
+            except canon.NotCanonical as error:
+                runtime.no_answer(slot, f"found, but unreadable: {error}", actor=actor)
+                return None
+            return runtime.resolve(
+                slot,
+                found=True,
+                matches=_matches(answer, slot),
+                asked=asked,
+                response=text,
+                reference=str(answer.reference),
+                body=text,
+                actor=actor,
+            )
+        case NotFound():
+            return runtime.resolve(slot, found=False, asked=asked, actor=actor)
+    runtime.no_answer(slot, f"the inquiry returned a {type(answer).__name__}", actor=actor)
+    return None
+
+
+def _matches(answer: Found, slot: Slot) -> bool:
+    """Whether what the provider has is what we sent: by digest, or by what the kind declares as as good."""
+    if answer.matches is not None:
+        return answer.matches
+    try:
+        text = canon.canonical(
+            answer.payload, depth=settings.INTERLOCK["DEPTH"], limit=settings.INTERLOCK["ARGUMENT_BYTES"]
+        )
+    except canon.NotCanonical:
+        return False
+    return canon.digest(text) == slot.payload_digest
