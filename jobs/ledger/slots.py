@@ -150,8 +150,10 @@ def job_of(session: Session, effect_id: str) -> Any:
 
 def may(session: Session, verb: str, token: dict[str, Any]) -> bool:
     """Return whether the fence of `verb` holds for a token now, under the lock that is held."""
-    return bool(session.run(MAY.replace("FENCE", fence.fence(verb)), {"leases": [token]}))
+    return bool(session.run(MAY.replace("FENCE", FENCES[verb]), {"leases": [token]}))
 
+
+FENCES = {verb: fence.fence(verb) for verb in ("prepare", "grant")}
 
 MAY = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
@@ -283,7 +285,7 @@ def grant(
         digest=slot.payload_digest,
     ):
         return False
-    opened = OPEN_JOB.replace("FENCE", fence.fence("grant"))
+    opened = OPEN_JOB.replace("FENCE", FENCES["grant"])
     if not session.run(opened, {"leases": [token]}, more=0 if slot.is_open else 1):
         raise NotGranted
     text = GRANT.replace("APPROVED", "true" if needs_approval else "false")
