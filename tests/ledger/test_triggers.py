@@ -130,8 +130,8 @@ def _told(statement: str) -> Callable[[], None]:
         _sql(
             "INSERT INTO jobs_ruling (at, case_id, effect_id, verdict, by, approved_by, reason_code, reason,"
             " reference, compensate, attested, snapshot, slot_version)"
-            f" VALUES ('{at(2)}', '{case.pk.hex}', '{case.effect_id}', 'abandon', 'a', '', 'x', 'y', '', false,"
-            " false, '', 1)"
+            f" VALUES ('{at(2)}', '{case.pk.hex}', '{case.effect_id}', 'abandon', 'a', '', 'x', 'y', '',"
+            " false, false, '', 1)"
         )
         _sql(statement)
 
