@@ -487,6 +487,29 @@ RETURNING s.id
 """
 
 
+# Whoever runs the job asks for himself; so do these two when nobody does.
+TO_ASK = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT s.id, s.kind
+  FROM jobs_effectslot s JOIN {table} j ON j.{id} = s.job_id CROSS JOIN t
+ WHERE s.status = 'unknown'
+   AND s.inquirable
+   AND NOT s.in_conflict
+   AND j.{status} <> {:running}
+   AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
+   AND (s.inquired_at IS NULL OR {plus:s.inquired_at+%(every)s} <= t.now
+        OR s.inquired_at < {plus:s.sender_ended_at+s.settle_seconds}
+           AND {plus:s.sender_ended_at+s.settle_seconds} <= t.now)
+ ORDER BY s.changed_at
+ LIMIT %(limit)s
+"""
+
+
+def to_ask(session: Session, *, every: int, limit: int) -> list[tuple[str, str]]:
+    """Return slots, with their kinds, that the provider should be asked about now; the longest unknown first."""
+    return [(row[0], row[1]) for row in session.run(TO_ASK, every=every, limit=limit)]
+
+
 def begin_inquiry(session: Session, effect_id: str, *, seconds: int) -> bool:
     """Take the turn to ask the provider for up to `seconds`; False while somebody else asks."""
     return bool(session.run(_own(session, BEGIN_INQUIRY), id=effect_id, seconds=seconds))
