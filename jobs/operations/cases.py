@@ -36,6 +36,8 @@ IMPLICIT = "job"
 
 Said = tuple[str, dict[str, Any]]
 """A code of the catalogue and its parameters."""
+Stop = tuple[Said | None, datetime | None] | None
+"""What stands against a verdict, and when that is over by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +217,15 @@ def offers(view: View, user: Any, *, attested: bool = False) -> list[Offer]:
 
 def offer(view: View, verdict: Verdict, user: Any, *, attested: bool = False) -> Offer:
     """Judge one verdict; see `offers`."""
-    why, opens_at = (
-        _closed(view) or _not_his(view, verdict, user) or _against(view, verdict, attested) or (None, None)
-    )
-    return Offer(
-        verdict, why is None, why, opens_at, takes_second(view, verdict), _consequence(view, verdict)
-    )
+    stop = _not_his(view, verdict, user) if view.case.closed_at is None else None
+    why, opens_at = stop or against(view, verdict, attested=attested) or (None, None)
+    consequence = _consequence(view, verdict)
+    return Offer(verdict, why is None, why, opens_at, takes_second(view, verdict), consequence)
 
 
-Stop = tuple[Said | None, datetime | None] | None
+def against(view: View, verdict: Verdict, *, attested: bool = False) -> Stop:
+    """Return what stands against a verdict, whoever gives it."""
+    return _closed(view) or _against(view, verdict, attested)
 
 
 def takes_second(view: View, verdict: Verdict) -> bool:
