@@ -97,6 +97,9 @@ def _people(session: Session, now: datetime) -> Iterator[Metric]:
     uncertain = _gauge("uncertain", "Jobs that wait for a person's ruling.", "kind")
     for kind, count in readings.uncertain(session).items():
         uncertain.add_metric([kind], count)
+    asked = _gauge("cases", "Open cases, by what is asked of a person.", "kind")
+    for kind, count in readings.open_cases(session).items():
+        asked.add_metric([kind], count)
     held = _gauge("held", "Jobs on hold until a person lifts it.", "reason")
     for reason, count in readings.held(session).items():
         held.add_metric([reason], count)
@@ -105,7 +108,7 @@ def _people(session: Session, now: datetime) -> Iterator[Metric]:
     for entry in readings.open_effects(session):
         effects.add_metric([entry.kind, entry.replay], entry.number)
         oldest.add_metric([entry.kind, entry.replay], _age(now, entry.oldest_at))
-    yield from (uncertain, held, effects, oldest)
+    yield from (uncertain, asked, held, effects, oldest)
 
 
 def _scheduler(session: Session, now: datetime) -> Iterator[Metric]:

@@ -35,6 +35,10 @@ _PLAIN = (
         "Recovery passes that waited because most leases had run out at once.",
     ),
     ("quarantined", "quarantined", "Jobs put on hold because taking them back raised an error."),
+    ("inquiries", "inquiries", "Questions to providers about effects whose outcome is unknown."),
+    ("late_evidence", "late_evidence", "Reports of effects that came too late to decide."),
+    ("contradictions", "contradictions", "Late reports that contradict what was recorded or ruled."),
+    ("reports_spooled", "reports_spooled", "Reports kept on a worker's disk because no database heard them."),
     (
         "endings_refused",
         "endings_refused",

@@ -165,6 +165,18 @@ def uncertain(session: Session) -> dict[str, int]:
     return dict(session.run(UNCERTAIN, bound=BOUND))
 
 
+OPEN_CASES = """
+SELECT c.kind, COUNT(*)
+  FROM (SELECT c.kind FROM jobs_case AS c WHERE c.closed_at IS NULL ORDER BY c.opened_at LIMIT %(bound)s) AS c
+ GROUP BY c.kind
+"""
+
+
+def open_cases(session: Session) -> dict[str, int]:
+    """Return how many cases of each kind are open."""
+    return dict(session.run(OPEN_CASES, bound=BOUND))
+
+
 def held(session: Session) -> dict[str, int]:
     """Return how many jobs are on hold, by reason."""
     return dict(session.run(HELD, bound=BOUND))

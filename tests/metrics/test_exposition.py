@@ -126,6 +126,9 @@ def test_counts_of_workers_are_told():
     measures.count("discarded_seconds", queue="q", kind="k", total=2.5)
     for name in ("transaction_retry", "clock_went_back", "renew_failures", "quarantined", "loop_errors.beat"):
         measures.count(name, 2)
+    of_effects = ("inquiries", "late_evidence", "contradictions", "reports_spooled")
+    for name in of_effects:
+        measures.count(name, 3)
     flush()
     figures = scrape()
     assert (figures["attempts_per_job_count", "k"], figures["attempts_per_job_sum", "k"]) == (4, 6)
@@ -133,6 +136,7 @@ def test_counts_of_workers_are_told():
     assert figures["transaction_retries_total",] == figures["clock_regressions_total",] == 2
     assert figures["renew_failures_total",] == figures["quarantined_total",] == 2
     assert figures["worker_errors_total", "beat"] == 2
+    assert {figures[f"{name}_total",] for name in of_effects} == {3}
 
 
 def test_contention_is_that_of_the_last_five_minutes():
