@@ -12,6 +12,7 @@ import pytest
 from django.core import mail
 from django.core.management import CommandError, call_command
 
+from console import groups
 from demo.billing import effects, invoices, payments, trouble
 from demo.billing.kinds import charge, remind
 from jobs.effect_kinds import AlreadyThere, Declined, Found, NotFound, NotSent, Request, Verdict
@@ -133,6 +134,25 @@ def test_the_sample_file_is_billed_once_and_one_answer_leaves_a_question(provide
     assert (unlucky.status, unlucky.wait_reason) == ("waiting", "provider")
     slot = EffectSlot.objects.get(job=unlucky)
     assert (slot.status, slot.label, slot.currency) == ("unknown", "INV-1003 to cobalt-works", "EUR")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_second_seed_bills_nothing_again_and_loses_no_further_answer(
+    provider: Provider, settings: Any, tmp_path: Path
+) -> None:
+    settings.MEDIA_ROOT = str(tmp_path)
+    groups.lay("default")
+    said = [io.StringIO(), io.StringIO()]
+    call_command("demo_seed", stdout=said[0])
+    work()
+    provider.lift()  # it forgets with its end, and the next start orders trouble anew
+    call_command("demo_seed", stdout=said[1])
+    work()
+    assert "12 invoices billed" in said[0].getvalue()
+    assert "billed already" in said[1].getvalue()
+    assert provider.ledger()["count"] == 12
+    assert [fault["kind"] for fault in provider.call("GET", "faults").json["waiting"]] == ["error"]
+    assert Job.objects.filter(kind="billing.remind").count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
