@@ -1,5 +1,7 @@
 """Runs the whole product in one terminal, web server and worker, until Ctrl-C or SIGTERM.
 
+With --demo also the demonstration's payment service, unless DEMO_PROVIDER_URL names another.
+
     python -m config.serve [--demo]
 
 What `make run` and `make demo` call. On a server of your own let its init system run `gunicorn` and
@@ -22,6 +24,7 @@ from config import settings
 from config.env import ROOT
 
 WORKER = [sys.executable, "manage.py", "runworker"]
+PROVIDER_LEDGER = "var/provider.sqlite3"
 PR_SET_PDEATHSIG = 1
 NEIGHBOURS = 50
 # Longer than the worker's own grace, so that it is the worker that decides what becomes of its jobs.
@@ -31,6 +34,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 class NoPort(Exception):
     """No port to listen on."""
+
+
+class Asked(Exception):
+    """We were asked to stop before all was started."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +52,27 @@ class Child:
 def main(arguments: Sequence[str]) -> int:
     """Prepare, start both programs, wait, stop both; return the exit code."""
     parser = argparse.ArgumentParser(prog="config.serve", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--demo", action="store_true", help="seed the demonstration first")
+    parser.add_argument("--demo", action="store_true", help="seed the demonstration, with a payment service")
     options = parser.parse_args(arguments)
     # Before anything is started: a signal in between would leave what we started behind.
     asked = _signals()
+    beside: list[Child] = []
     try:
+        if options.demo and not settings.DEMO_PROVIDER_URL:
+            beside.append(start_provider(asked))
         if not run_to_end(asked, "set-up", "config.prepare", *(["--demo"] if options.demo else [])):
             return 0
         with listen(settings.WEB_HOST, settings.WEB_PORT) as listener:
-            return serve(asked, listener)
+            return serve(asked, listener, beside)
     except (NoPort, subprocess.CalledProcessError) as error:
-        # A failed set-up has said its own sentence.
+        # A failed set-up has said its own sentence, and so has a payment service.
         if isinstance(error, NoPort):
             print(f"serve: {error}", file=sys.stderr)
         return 1
+    except Asked:
+        return 0
+    finally:
+        stop(asked, beside)
 
 
 def run_to_end(asked: int, name: str, module: str, *arguments: str) -> bool:
@@ -71,8 +85,30 @@ def run_to_end(asked: int, name: str, module: str, *arguments: str) -> bool:
     return ended is not None
 
 
-def serve(asked: int, listener: socket.socket) -> int:
-    """Run web server and worker on this socket until a signal comes or one of them ends."""
+def start_provider(asked: int) -> Child:
+    """Start the payment service and tell whoever is started after it, by the environment, where it is.
+
+    Its ledger stays: it remembers what was charged as long as the database remembers having charged.
+    """
+    ledger = ROOT / PROVIDER_LEDGER
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "demo.provider", "--ledger", str(ledger)]
+    child = start("payment service", command, output=subprocess.PIPE)
+    assert child.process.stdout is not None  # noqa: S101  (it was just asked for)
+    readable, _, _ = select.select([asked, child.process.stdout.fileno()], [], [])
+    said = child.process.stdout.readline().decode() if asked not in readable else ""
+    if not said.startswith("provider: http"):
+        stop(asked, [child])
+        if asked in readable:
+            raise Asked
+        raise subprocess.CalledProcessError(child.process.returncode, child.name)
+    os.environ["DEMO_PROVIDER_URL"] = said.split()[1]
+    print(f"serve: the payment service is {said.split()[1]}", flush=True)
+    return child
+
+
+def serve(asked: int, listener: socket.socket, beside: Sequence[Child] = ()) -> int:
+    """Run web server and worker on this socket until a signal comes or one of them, or of `beside`, ends."""
     host, port = settings.WEB_HOST, listener.getsockname()[1]
     if port != settings.WEB_PORT:
         print(f"serve: port {settings.WEB_PORT} is taken, so the next free one is used")
@@ -84,10 +120,12 @@ def serve(asked: int, listener: socket.socket) -> int:
         children.append(start("worker", WORKER))
         shown = {"0.0.0.0": "localhost", "::": "localhost", "127.0.0.1": "localhost"}.get(host, host)  # noqa: S104
         print(f"serve: http://{shown}:{port}/ (Ctrl-C stops everything)", flush=True)
-        ended = wait(asked, children)
+        ended = wait(asked, [*children, *beside])
     finally:
         stop(asked, children)
     if ended:
+        if ended in beside:
+            ended.process.wait()
         code = ended.process.returncode
         print(
             f"serve: the {ended.name} ended by itself (code {code}), so the rest was stopped", file=sys.stderr
@@ -118,7 +156,7 @@ def listen(host: str, port: int) -> socket.socket:
     raise NoPort(f"port {port} and the {NEIGHBOURS} after it are taken; set WEB_PORT to another.")
 
 
-def start(name: str, command: Sequence[str], *descriptors: int) -> Child:
+def start(name: str, command: Sequence[str], *descriptors: int, output: int | None = None) -> Child:
     """Start a program that ends when we do, however we end."""
     parent = os.getpid()
 
@@ -132,6 +170,7 @@ def start(name: str, command: Sequence[str], *descriptors: int) -> Child:
         cwd=ROOT,
         env=os.environ | _log_format(),
         pass_fds=descriptors,
+        stdout=output,
         preexec_fn=tie,
         # A group of its own: Ctrl-C is for us, and we pass it on.
         process_group=0,

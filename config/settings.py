@@ -243,9 +243,21 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = INTERLOCK["BODY_BYTES"]
 DEMO = env.flag(
     "DEMO",
     EMBEDDED,
-    "The demonstration kinds and pages (document conversion).",
+    "The demonstration kinds and pages (document conversion, billing).",
     shown="1 on SQLite, else 0",
 )
+DEMO_PROVIDER_URL = env.text(
+    "DEMO_PROVIDER_URL",
+    "",
+    "The payment service that the demonstration charges with; `make demo` starts one where this is empty.",
+)
+if DEMO_PROVIDER_URL and not DEMO_PROVIDER_URL.startswith(("http://", "https://")):
+    raise environment.SettingError("DEMO_PROVIDER_URL must start with http:// or https://.")
+DEMO_MAIL = env.folder("DEMO_MAIL", "var/mail", "Where the demonstration puts its mail, one file each.")
+if DEMO:
+    # It writes to invented people: their mail is kept in files.
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = DEMO_MAIL
 INSTALLED_APPS = [
     # Before the admin, whose templates it overrides.
     "console",

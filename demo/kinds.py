@@ -9,6 +9,7 @@ from typing import Any
 
 from demo import convert as converter
 from demo import store
+from demo.billing import kinds as billing  # noqa: F401  (imported, they are registered)
 from jobs import errors
 from jobs.context import Context, Fail
 from jobs.handlers import job

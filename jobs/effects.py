@@ -159,6 +159,10 @@ class Effect:
             case Word.APPROVAL:
                 raise NeedsApproval(self.ask.id_for(self.held.lease))
             case Word.CONFLICT:
+                # What stands is settled first, so that whoever rules need not rule on that too.
+                if slot is not None and slot.status == EffectStatus.UNKNOWN and slot.inquirable:
+                    gone.prove(self.runtime, slot)
+                    inquire(self.runtime, slot.id, self.kind, actor=f"worker {self.held.lease.worker_id}")
                 raise InConflict(self.ask.id_for(self.held.lease), self.ask.payload, self.ask.digest)
             case Word.ABANDONED:
                 raise EffectAbandoned(f"{self.kind.name} {self.ask.slot}: abandoned by a ruling")
@@ -202,7 +206,10 @@ class Effect:
     def may_send(self) -> bool:
         """Whether our lease still surely holds: a grant that comes too late is given back unsent."""
         held = self.held
-        return not (held.lost or held.released or held.clock() >= held.surely_ends)
+        if held.lost or held.released or held.clock() >= held.surely_ends:
+            return False
+        failpoint("send.before")
+        return True
 
     def unsent(self) -> None:
         """Give the permission back: nothing has left, and nothing will."""

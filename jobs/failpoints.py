@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import os
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ NAMES = frozenset(
         "release": "before after",
         "beat": "before after",
         "grant": "before sent after",
+        "send": "before",
         "report": "sending before sent after",
     }.items()
     for moment in moments.split()
@@ -83,7 +85,8 @@ def _action(text: str) -> Callable[[], None]:
         case "kill":
             return lambda: os.kill(os.getpid(), signal.SIGKILL)
         case "stop":
-            return lambda: os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread: sent to the process, another thread may take it while this one goes on a little.
+            return lambda: signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         case "exit":
             return lambda: os._exit(9)
         case "raise":

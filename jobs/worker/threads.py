@@ -63,6 +63,7 @@ class ThreadedWorker(Worker):
         self._file: LogFile | None = None
         self._idle_since = 0.0
         self._has_claimed = False
+        self._claiming = False
         self._line = StatusLine(self)
         self._line.shown &= live
 
@@ -155,13 +156,22 @@ class ThreadedWorker(Worker):
                 self.stop.ask("drained")
         if self._has_claimed and not self.holdings:
             self.stop.ask("one claim was made")
-        if not self.stop.asked.is_set() and not self._has_claimed:
+        if self._claim_once():
+            return
+        self._rest()
+
+    def _claim_once(self) -> int:
+        """Claim, unless told to stop; whoever winds down can see that a claim is under way."""
+        self._claiming = True
+        try:
+            if self.stop.asked.is_set() or self._has_claimed:
+                return 0
             with self._turns:
                 claimed = self.claim()
             self._has_claimed = self.once and bool(claimed or not self.hungry)
-            if claimed:
-                return
-        self._rest()
+            return claimed
+        finally:
+            self._claiming = False
 
     def _look_at(self) -> float:
         """Return when to probe next."""
@@ -248,6 +258,8 @@ class ThreadedWorker(Worker):
     def _wind_down(self) -> int:
         """Finish within the grace, give the rest back, say goodbye; returns the exit code."""
         log.info("stopping", extra={"why": self.stop.why, "grace": self.grace})
+        # What a claim that is under way brings is ours to give back.
+        self._wait(lambda: not self._claiming, FLUSH_SECONDS)
         self._wait(lambda: not self._busy() and not self.holdings, self.grace)
         left = self._busy()
         if left:

@@ -104,9 +104,14 @@ class Installation:
     @contextmanager
     def kinds(self) -> Iterator[None]:
         """Know the workers' kinds here too: an enqueue takes the budget from them."""
-        from tests.processes.app import kinds
+        from tests.processes.app import effects, kinds
 
-        known = {kind.name: kind for kind in vars(kinds).values() if isinstance(kind, Handler)}
+        known = {
+            kind.name: kind
+            for module in (kinds, effects)
+            for kind in vars(module).values()
+            if isinstance(kind, Handler)
+        }
         handlers._handlers.update(known)
         try:
             yield

@@ -62,8 +62,8 @@ LEFT = {
     "recover.sent": CLAIMED,
     "recover.after": Left("pending", ["lost"], 0),
 }
-POINTS = sorted(name for name in NAMES if not name.startswith(("grant.", "report.")))
-"""Those of a job without effects; test_effects.py has the others."""
+POINTS = sorted(name for name in NAMES if name.partition(".")[0] not in ("grant", "send", "report"))
+"""Those of effects have a table of their own: tests/processes/effect_cases.py."""
 KINDS = {"fail": "proc.fail_first", "release": "proc.gate", "renew": "proc.gate", "beat": "proc.gate"}
 
 

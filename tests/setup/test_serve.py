@@ -113,6 +113,44 @@ sys.exit(0 if ended is None else 1)
     assert program.wait(30) == 0
 
 
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """The payment service's ledger, and nobody who knows of a service yet."""
+    path = tmp_path / "made" / "ledger.sqlite3"
+    monkeypatch.setattr(serve, "PROVIDER_LEDGER", path)
+    monkeypatch.setenv("DEMO_PROVIDER_URL", "")
+    return path
+
+
+def test_payment_service_is_told_to_whoever_starts_after_it_and_ends_with_the_rest(asked, ledger):
+    service = serve.start_provider(asked)
+    url = os.environ["DEMO_PROVIDER_URL"]
+    with urllib.request.urlopen(url) as answer:
+        assert b"provider" in answer.read()
+    assert ledger.exists()
+    serve.stop(asked, [service])
+    assert service.process.returncode == 0
+
+
+def test_payment_service_that_cannot_start_says_why_itself(asked, ledger, capfd):
+    ledger.mkdir(parents=True)
+    with pytest.raises(subprocess.CalledProcessError):
+        serve.start_provider(asked)
+    assert "cannot be opened" in capfd.readouterr().err
+    assert os.environ["DEMO_PROVIDER_URL"] == ""
+
+
+def test_interrupt_while_the_payment_service_starts_stops_it(ledger):
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.write(write, b"\0")
+    with pytest.raises(serve.Asked):
+        serve.start_provider(read)
+    os.close(read)
+    os.close(write)
+    assert os.environ["DEMO_PROVIDER_URL"] == ""
+
+
 PRODUCT = """
 import sys
 from config import serve

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -155,6 +156,26 @@ def test_jobs_that_no_handler_has_begun_are_given_back_at_once_when_stopping() -
         assert Job.objects.filter(pk__in=ids, status=JobStatus.PENDING).count() == 4
         go.set()
         assert run.join() == 0
+
+
+def test_a_claim_that_is_under_way_when_the_stop_comes_is_waited_for() -> None:
+    """It used to be left behind, `running`, by a process that was gone."""
+    asking = threading.Event()
+    (job_id,) = enqueue(kind())
+    run = Running(kinds=["tests.kind"])
+    turn = run.worker.claims.turn
+
+    def claim_late(*given: Any, **named: Any) -> Any:
+        asking.set()
+        wait(run.worker.stop.asked)
+        return turn(*given, **named)
+
+    run.worker.claims.turn = claim_late
+    run.start()
+    wait(asking)
+    run.worker.stop.ask("SIGTERM")
+    assert run.join() == 0
+    assert row(job_id).status in (JobStatus.PENDING, JobStatus.SUCCEEDED)
 
 
 def test_a_fenced_worker_stops_with_an_error() -> None:

@@ -121,3 +121,7 @@ if os.environ.get("PROCESSES_SHORT_LEASE"):
     @job("proc.short", queue="proc", lease=int(os.environ["PROCESSES_SHORT_LEASE"]))
     def nothing() -> None:
         return None
+
+
+# At the end: they use what stands above.
+from tests.processes.app import effects  # noqa: E402, F401
