@@ -109,6 +109,8 @@ class Builder:
                 host=host,
                 pid=int(pid),
                 boot_id="b",
+                pid_namespace="",
+                pid_started=None,
                 version="0.1.0",
                 queues=queues,
                 kinds=values.get("kinds", KINDS),

@@ -80,6 +80,8 @@ def one_of_each(job, django_user_model):
             host="host",
             pid=1,
             boot_id="",
+            pid_namespace="",
+            pid_started=None,
             version="1",
             queues=["default"],
             kinds=[build.KIND],
