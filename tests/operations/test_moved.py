@@ -159,6 +159,6 @@ def test_every_write_of_a_person_goes_through_in_a_transaction_of_its_own():
     assert matter.approve(bea).effect_status == "absent"
     assert scene.unknown().rule("happened", cyd, reference="r").effect_status == "committed"
     assert scene.unknown().rule("abandon", cyd).job_status == "failed"
-    for verdict, more in (("use_recorded", {}), ("rebind", {}), ("revise", {"arguments": {}})):
-        assert scene.conflict().rule(verdict, cyd, **more).job_status == "pending"
+    for verdict in ("use_recorded", "rebind", "revise"):
+        assert scene.conflict().rule(verdict, cyd, arguments={}).job_status == "pending"
     assert scene.approval(by="ada").approve(bea).case_open
