@@ -185,8 +185,8 @@ SELECT t.now, %(case_id)s, %(effect_id)s, %(verdict)s, %(by)s, %(approved_by)s, 
 DECIDE = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
 UPDATE jobs_proposal
-   SET decision = %(decision)s, decided_by = %(by)s, decided_at = (SELECT now FROM t), note = %(note)s
-     , expires_at = CASE WHEN %(decision)s = 'approved' AND verdict = 'send'
+   SET decision = CAST(%(decision)s AS text), decided_by = %(by)s, decided_at = (SELECT now FROM t), note = %(note)s
+     , expires_at = CASE WHEN CAST(%(decision)s AS text) = 'approved' AND verdict = 'send'
                          THEN (SELECT {plus:now+86400} FROM t) ELSE expires_at END
  WHERE id = %(id)s AND decision = ''
    AND (expires_at IS NULL OR expires_at > (SELECT now FROM t))
@@ -235,9 +235,9 @@ def contradicted(session: Session, job_id: Any) -> bool:
 TAKE = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
 UPDATE jobs_case
-   SET owner = %(by)s, owned_until = (SELECT {plus:now+CAST(%(seconds)s AS integer)} FROM t)
+   SET owner = CAST(%(by)s AS text), owned_until = (SELECT {plus:now+CAST(%(seconds)s AS integer)} FROM t)
  WHERE id = %(id)s AND closed_at IS NULL
-   AND (owner IN ('', %(by)s) OR owned_until <= (SELECT now FROM t))
+   AND (owner IN ('', CAST(%(by)s AS text)) OR owned_until <= (SELECT now FROM t))
 RETURNING id
 """
 

@@ -18,7 +18,7 @@ from jobs.explain import clock, sentence
 from jobs.ledger import cases as rows
 from jobs.ledger.session import Session, transact
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
-from jobs.models.case import VERDICTS, CaseKind, Verdict
+from jobs.models.case import VERDICTS, CaseKind, ClosedAs, Verdict
 from jobs.operations.actor import APPROVE, RULE, admit, person_of, signed
 from jobs.outcomes import Refused
 from jobs.status import AttemptStatus, EffectStatus
@@ -499,6 +499,9 @@ def moved(view: View) -> Refused:
     if view.job.cancel_requested_at is not None:
         asked_at = view.job.cancel_requested_at
         happened.append((asked_at, "MOVED_CANCEL", {"by": view.job.cancel_requested_by, "at": asked_at}))
+    if view.case.closed_at is not None and view.case.closed_as == ClosedAs.MOOT:
+        closed = {"status": view.job.status, "at": view.case.closed_at}
+        happened.append((view.case.closed_at, "MOVED_MOOT", closed))
     slot = {"status": view.effect.status, "at": view.effect.changed_at, "by": ""}
     happened.append((view.effect.changed_at, "MOVED_SLOT", slot))
     # Of what was written at one instant, the first in this list says the most.

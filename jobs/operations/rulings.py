@@ -140,7 +140,7 @@ def rule(
             assert view.proposal is not None  # noqa: S101  (offered only where one is open)
             _decide(session, view.proposal, "approved", person, reason)
         elif cases.takes_second(view, verdict):
-            return _propose(session, view, sentence)
+            return _propose(session, view, sentence, person.user.pk)
         return _pass(session, view, sentence, action="rule")
 
     return _transact(work, using, now)
@@ -252,7 +252,8 @@ def _not_self(proposal: Proposal, view: View, person: Actor) -> None:
     asked_by = {proposal.by}
     if proposal.verdict == Verdict.SEND:
         asked_by = {person_of(proposal.by), person_of(view.job.enqueued_by)}
-    if person.name in asked_by:
+    same = json.loads(proposal.asked).get("account") == str(person.user.pk)
+    if same or person.name in asked_by:
         raise Refused("SELF_APPROVAL", user=person.name)
 
 
@@ -263,7 +264,7 @@ def _need(stop: Stop) -> None:
         raise Refused(code, **params)
 
 
-def _propose(session: Session, view: View, it: Sentence) -> Proposed:
+def _propose(session: Session, view: View, it: Sentence, account: object) -> Proposed:
     other = view.proposal
     if other is not None and other.by != it.by and (other.expires_at is None or other.expires_at > view.now):
         raise Refused("ASKED_ALREADY", by=other.by, verdict=other.verdict, at=other.at)
@@ -272,6 +273,7 @@ def _propose(session: Session, view: View, it: Sentence) -> Proposed:
         "reason": it.reason,
         "attested": it.attested,
         "snapshot": it.snapshot,
+        "account": str(account),  # a person who has another name by now is the same one
     }
     proposal_id = rows.propose(
         session,

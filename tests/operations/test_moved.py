@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from jobs.models import Job, Ruling
-from jobs.operations import cases
+from jobs.operations import cases, rulings
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus
 from tests import build
@@ -141,3 +141,24 @@ def test_of_two_approvals_at_once_one_wins():
         other.answer()
     assert (found.value.code, found.value.params["by"]) == ("MOVED", "bea")
     assert [*Ruling.objects.values_list("by", flat=True)] == ["bea"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_write_of_a_person_goes_through_in_a_transaction_of_its_own():
+    """Statements are prepared there, and the server must know each parameter's type."""
+    cyd, bea = scene.user("cyd", "rule_effect", "approve_ruling"), scene.user("bea", "approve_ruling")
+    matter = scene.unknown(second_person="always")
+    case = matter.case
+    cases.take(case.id, actor=cyd, now=LATER)
+    cases.give_back(case.id, actor=cyd, now=LATER)
+    cases.park(case.id, AFTER, actor=cyd, now=LATER)
+    cases.comment(case.id, "seen", actor=cyd, now=LATER)
+    asked = matter.rule("did_not_happen", cyd)
+    rulings.reject(asked.proposal_id, actor=bea, snapshot=matter.look().snapshot, reason="no", now=LATER)
+    matter.rule("did_not_happen", cyd)
+    assert matter.approve(bea).effect_status == "absent"
+    assert scene.unknown().rule("happened", cyd, reference="r").effect_status == "committed"
+    assert scene.unknown().rule("abandon", cyd).job_status == "failed"
+    for verdict in ("use_recorded", "rebind", "revise"):
+        assert scene.conflict().rule(verdict, cyd, arguments={}).job_status == "pending"
+    assert scene.approval(by="ada").approve(bea).case_open

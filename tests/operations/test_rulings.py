@@ -209,6 +209,15 @@ def test_nobody_approves_his_own(cyd):
     assert (refused.value.code, matter.written()) == ("SELF_APPROVAL", before)
 
 
+def test_another_name_makes_nobody_another_person(cyd):
+    matter = scene.unknown(second_person="always")
+    matter.rule("did_not_happen", cyd)
+    type(cyd).objects.filter(pk=cyd.pk).update(username="somebody")
+    with build.savepoint(), pytest.raises(Refused) as refused:
+        matter.approve(cyd)
+    assert refused.value.code == "SELF_APPROVAL"
+
+
 def test_a_second_person_confirms_the_facts_that_the_first_one_signed(ada, bea):
     matter = scene.unknown(second_person="always")
     matter.rule("did_not_happen", ada)
