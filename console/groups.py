@@ -20,6 +20,11 @@ SEE = [
     "view_fencerefusal",
     "view_change",
     "view_minute",
+    "view_case",
+    "view_evidence",
+    "view_ruling",
+    "view_proposal",
+    "view_comment",
 ]
 RUN = [
     *SEE,
@@ -39,9 +44,9 @@ DECIDE = [*SEE, "view_payload"]
 GROUPS: dict[str, list[str]] = {
     "viewer": SEE,
     "operator": RUN,
-    "adjudicator": DECIDE,
-    "approver": DECIDE,
-    "admin": [*RUN, "view_payload", "raise_epoch", "view_apitoken"],
+    "adjudicator": [*DECIDE, "rule_effect"],
+    "approver": [*DECIDE, "approve_ruling"],
+    "admin": [*RUN, "view_payload", "raise_epoch", "view_apitoken", "rule_effect", "approve_ruling"],
 }
 
 

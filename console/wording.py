@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from django.utils.translation import gettext as _
 
 from jobs.explain import Explanation, sentence
+from jobs.models.case import CaseKind, Verdict
 from jobs.status import AttemptStatus, EffectStatus, JobStatus
 
 DAY = 86_400
@@ -91,6 +93,38 @@ def words() -> dict[str, str]:
         EffectStatus.ABSENT: _("absent"),
         EffectStatus.ABANDONED: _("abandoned"),
     }
+
+
+def cases() -> dict[str, str]:
+    """Return every kind of case in the reader's language."""
+    return {
+        CaseKind.UNKNOWN: _("outcome unknown"),
+        CaseKind.CONFLICT: _("payload conflict"),
+        CaseKind.APPROVAL: _("approval"),
+        CaseKind.CONTRADICTION: _("contradiction"),
+    }
+
+
+def verdicts() -> dict[str, str]:
+    """Return every verdict as what a person says by it."""
+    return {
+        Verdict.HAPPENED: _("It happened"),
+        Verdict.DID_NOT_HAPPEN: _("It did not happen"),
+        Verdict.ABANDON: _("Close it, send nothing"),
+        Verdict.USE_RECORDED: _("Use what is recorded"),
+        Verdict.REBIND: _("Bind the new one instead"),
+        Verdict.REVISE: _("Revise the job"),
+        Verdict.SEND: _("Send it"),
+        Verdict.ACKNOWLEDGE: _("I have read it"),
+    }
+
+
+def money(amount: Decimal | None, currency: str) -> str:
+    """Return an amount with its currency; two places, or as many as it has."""
+    if amount is None:
+        return ""
+    text = f"{amount.normalize():,f}" if amount % Decimal("0.01") else f"{amount:,.2f}"
+    return f"{text} {currency}".rstrip()
 
 
 def why(explanation: Explanation, now: datetime) -> str:

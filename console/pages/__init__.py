@@ -3,6 +3,8 @@
 from django.utils.translation import gettext_lazy as _
 
 from console.menu import MenuPage
+from console.pages.case import CasePage
+from console.pages.inbox import InboxPage
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
@@ -15,6 +17,9 @@ VIEW = "jobs.view_job"
 
 MENU = [
     MenuPage("decide", _("Overview"), "admin:index", VIEW, "n-over", "", OverviewPage.as_view(), 10),
+    MenuPage(
+        "decide", _("Inbox"), "admin:inbox", "jobs.view_case", "n-inbox", "cases/", InboxPage.as_view(), 20
+    ),
     MenuPage("watch", _("Jobs"), "admin:jobs", VIEW, "n-jobs", "jobs/", JobsPage.as_view(), 10),
     MenuPage(
         "watch",
@@ -62,5 +67,9 @@ MENU = [
     MenuPage("records", _("Minutes"), "admin:jobs_minute_changelist", "jobs.view_minute", "n-record"),
     MenuPage("records", _("API tokens"), "admin:jobs_apitoken_changelist", "jobs.view_apitoken", "n-token"),
 ]
-DETAILS = [MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view())]
+CASE = "cases/<uuid:case_id>/"
+DETAILS = [
+    MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view()),
+    MenuPage("decide", _("Case"), "admin:case", "jobs.view_case", "n-inbox", CASE, CasePage.as_view()),
+]
 """Pages that no menu entry leads to."""

@@ -12,7 +12,7 @@ from django.urls import reverse
 from console.groups import GROUPS
 from jobs.models import ApiToken, Attempt, Change, EffectSlot, FenceRefusal, Minute, Queue, Scheduler, Worker
 from tests import build
-from tests.console import urltable
+from tests.console import casework, urltable
 from tests.console.people import ROLES
 
 EVERYBODY = "everybody"
@@ -40,6 +40,8 @@ def window(model: Any) -> dict[str, Row]:
 
 MATRIX: dict[str, Row] = {
     "admin:index": Row("view_job"),
+    "admin:inbox": Row("view_case"),
+    "admin:case": Row("view_case", lambda job: [casework.of(job)]),
     "admin:jobs": Row("view_job"),
     "admin:job": Row("view_job", lambda job: [job.id]),
     "admin:queues": Row("view_queue"),
@@ -80,6 +82,8 @@ def one_of_each(job, django_user_model):
             host="host",
             pid=1,
             boot_id="",
+            pid_namespace="",
+            pid_started=None,
             version="1",
             queues=["default"],
             kinds=[build.KIND],
@@ -137,7 +141,10 @@ def test_nothing_can_be_written_through_a_window(browse, one_of_each):
     assert Queue.objects.get(pk="mail").paused_by == "someone"
 
 
-@pytest.mark.parametrize("name", ["admin:index", "admin:jobs", "admin:job", "admin:queues", "admin:workers"])
+@pytest.mark.parametrize(
+    "name",
+    ["admin:index", "admin:inbox", "admin:case", "admin:jobs", "admin:job", "admin:queues", "admin:workers"],
+)
 def test_page_of_ours_is_for_reading_only(name, browse, job):
     url = reverse(name, args=MATRIX[name].arguments(job))
     for method in ("post", "put", "patch", "delete"):

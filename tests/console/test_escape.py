@@ -47,6 +47,8 @@ def spread(evil):
             host=evil[:100],
             pid=1,
             boot_id="",
+            pid_namespace="",
+            pid_started=None,
             version=evil[:40],
             queues=[evil],
             kinds=[evil] * 5,
