@@ -51,6 +51,8 @@ class Origin:
     request_id: str = ""
     snapshot: str = ""
     approver: str = ""
+    account: str = ""
+    """The machine's account, where it was typed into a shell."""
 
 
 _NOBODY = Origin()
@@ -61,7 +63,8 @@ _origin: ContextVar[Origin] = ContextVar("audit_origin", default=_NOBODY)
 def through(source: Source, **known: str) -> Iterator[None]:
     """Tell the verbs used inside which door they came through.
 
-    `known` is `user`, `request_id`, `snapshot` (the digest of the evidence that was seen) and `approver`.
+    `known` is `user`, `request_id`, `snapshot` (the digest of the evidence that was seen), `approver` and
+    `account`.
     """
     token = _origin.set(Origin(source, **known))
     try:

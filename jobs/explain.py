@@ -58,6 +58,71 @@ CATALOGUE = {
     "NOT_PERMITTED": gettext_noop("%(user)s may not do this; it takes the permission %(permission)s."),
     "REASON_MISSING": gettext_noop("Say why, in your own words."),
     "REASON_TOO_LONG": gettext_noop("A reason has at most %(limit)s characters."),
+    # refusals of a ruling, and what stands against a verdict
+    "CASE_NOT_FOUND": gettext_noop("There is no case %(case_id)s."),
+    "CASE_CLOSED": gettext_noop("The case is closed (%(how)s) since %(at)s."),
+    "CASE_TAKEN": gettext_noop("The case is %(by)s's until %(until)s."),
+    "CASE_NOT_YOURS": gettext_noop("The case is not yours to give back."),
+    "PARK_PAST": gettext_noop("A case is parked until a time that is still to come."),
+    "MINUTES": gettext_noop("A case is taken for 1 to %(most)s minutes."),
+    "COMMENT_MISSING": gettext_noop("The comment is empty."),
+    "COMMENT_TOO_LONG": gettext_noop("A comment has at most %(limit)s characters."),
+    "MOVED": gettext_noop("The case has changed since you looked: %(what)s Nothing was written."),
+    "MOVED_RULED": gettext_noop("%(by)s ruled %(verdict)s at %(at)s."),
+    "MOVED_ASKED": gettext_noop("%(by)s asked for %(verdict)s at %(at)s."),
+    "MOVED_COMMENT": gettext_noop("%(by)s commented at %(at)s."),
+    "MOVED_EVIDENCE": gettext_noop("%(by)s brought new evidence (%(outcome)s) at %(at)s."),
+    "MOVED_CANCEL": gettext_noop("%(by)s asked to cancel the job at %(at)s."),
+    "MOVED_SLOT": gettext_noop("the effect became %(status)s at %(at)s."),
+    "VERDICT_UNKNOWN": gettext_noop("There is no verdict %(verdict)s."),
+    "NOT_OFFERED": gettext_noop("%(verdict)s is no ruling on a case of the kind %(kind)s."),
+    "REASON_CODE": gettext_noop("For %(verdict)s the reason is one of: %(known)s."),
+    "REFERENCE_FORMAT": gettext_noop("The provider's reference does not look like %(pattern)s."),
+    "REFERENCE_TOO_LONG": gettext_noop("A reference has at most %(limit)s characters."),
+    "RESPONSE_INVALID": gettext_noop("The response is not what can be kept: %(problem)s"),
+    "ARGUMENTS_MISSING": gettext_noop("A revision needs the new arguments."),
+    "ARGUMENTS_INVALID": gettext_noop("The new arguments are not accepted: %(problem)s"),
+    "NOT_UNCERTAIN": gettext_noop("The job is not uncertain any more: it is %(status)s."),
+    "SLOT_STATUS": gettext_noop("The effect is %(status)s; there is nothing to rule on."),
+    "EFFECT_EXECUTING": gettext_noop("It is being sent by attempt %(attempt)s; wait for its end."),
+    "EFFECT_KIND_UNKNOWN": gettext_noop("The effect kind %(kind)s is not known here any more."),
+    "SENDER_RUNNING": gettext_noop("The sender still holds its lease, until %(until)s."),
+    "IN_FLIGHT": gettext_noop(
+        "What was sent may still be under way until %(until)s, unless you attest that the sender is dead."
+    ),
+    "IN_FLIGHT_UNKNOWN": gettext_noop(
+        "Nobody here knows how long a %(kind)s may be under way; attest that the sender is dead."
+    ),
+    "NOT_SETTLED": gettext_noop("The provider may still come to know of it until %(until)s."),
+    "KEY_WAS_GRANTED": gettext_noop(
+        "The key may have been sent (permitted %(grants)s times); it is never bound to another payload."
+    ),
+    "APPROVED_ALREADY": gettext_noop("%(by)s approved it; the approval is good until %(until)s."),
+    "NOTHING_ASKED": gettext_noop("No approval is asked for at the moment."),
+    "ASKED_ALREADY": gettext_noop(
+        "%(by)s asked for %(verdict)s at %(at)s; a second person decides that first."
+    ),
+    "SELF_APPROVAL": gettext_noop("%(user)s asked for it; another person must approve."),
+    "SEND_IS_ABANDONED": gettext_noop(
+        "A sending is not rejected: rule `abandon`, so that its job learns it."
+    ),
+    "PROPOSAL_NOT_FOUND": gettext_noop("There is no proposal %(proposal_id)s."),
+    "PROPOSAL_EXPIRED": gettext_noop("The proposal has expired at %(at)s; it must be asked for anew."),
+    "NOT_INQUIRABLE": gettext_noop("A %(kind)s cannot be asked for at its provider."),
+    "COOL_DOWN": gettext_noop("The provider was asked a moment ago; ask again from %(until)s on."),
+    # what a verdict will do
+    "WILL_HAPPENED": gettext_noop(
+        "Records that %(what)s took place. Nothing is sent; the job goes on with it."
+    ),
+    "WILL_DID_NOT_HAPPEN": gettext_noop("Will send %(what)s once more, under the same key %(key)s…"),
+    "WILL_ABANDON": gettext_noop("Gives %(what)s up: it is never sent again, and the job fails."),
+    "WILL_USE_RECORDED": gettext_noop(
+        "Keeps the recorded payload of %(what)s; what the job brought later is ignored."
+    ),
+    "WILL_REBIND": gettext_noop("Binds the key %(key)s… of %(what)s to the new payload; it was never sent."),
+    "WILL_REVISE": gettext_noop("Gives the job a new input; %(what)s gets a new key, this one is closed."),
+    "WILL_SEND": gettext_noop("Permits one sending of %(what)s within 24 hours."),
+    "WILL_ACKNOWLEDGE": gettext_noop("Closes the contradiction about %(what)s; no record is changed."),
     # why a fenced write was refused
     "RESULT_CONFLICT": gettext_noop("This attempt has committed another result."),
     "EPOCH": gettext_noop("The epoch was raised; this claim is over."),

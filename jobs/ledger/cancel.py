@@ -160,10 +160,14 @@ def retry(
 
 
 def revise(
-    session: Session, job_id: Any, *, text: str, digest: str, state_version: int
+    session: Session, job_id: Any, *, text: str, digest: str, state_version: int, ruled: bool = False
 ) -> tuple[JobStatus, int, int] | None:
-    """Replace a job's input; returns status, state version and revision, or None where a guard refused."""
-    rows = session.run(REVISE, id=job_id, input=text, digest=digest, state_version=state_version)
+    """Replace a job's input; returns status, state version and revision, or None where a guard refused.
+
+    `ruled` is for the ruling on a payload conflict: that one revises an uncertain job, and no other.
+    """
+    statement = REVISE.replace("IN {in:revisable}", "= {:uncertain}") if ruled else REVISE
+    rows = session.run(statement, id=job_id, input=text, digest=digest, state_version=state_version)
     return (session.vocabulary.status_of(rows[0][0]), rows[0][1], rows[0][2]) if rows else None
 
 

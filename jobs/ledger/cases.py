@@ -168,3 +168,116 @@ def ask_approval(session: Session, effect_id: str, job_id: Any) -> None:
     (requester,) = session.run("SELECT j.enqueued_by FROM jobs_job j WHERE j.id = %(id)s", id=job_id)[0]
     case_id = open_one(session, effect_id, "approval")
     propose(session, case_id, effect_id, "send", by=requester, seconds=None)
+
+
+# -- decisions ------------------------------------------------------------------------------------------------
+
+ADD_RULING = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_ruling (at, case_id, effect_id, verdict, by, approved_by, reason_code, reason, reference, response,
+                         compensate, attested, snapshot, slot_version)
+SELECT t.now, %(case_id)s, %(effect_id)s, %(verdict)s, %(by)s, %(approved_by)s, %(reason_code)s, %(reason)s,
+       %(reference)s, CAST(%(response)s AS text), %(compensate)s, %(attested)s, %(snapshot)s, %(slot_version)s
+  FROM t
+"""
+
+# An approved sending may be used for a day; what is decided otherwise keeps the time it had.
+DECIDE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE jobs_proposal
+   SET decision = %(decision)s, decided_by = %(by)s, decided_at = (SELECT now FROM t), note = %(note)s
+     , expires_at = CASE WHEN %(decision)s = 'approved' AND verdict = 'send'
+                         THEN (SELECT {plus:now+86400} FROM t) ELSE expires_at END
+ WHERE id = %(id)s AND decision = ''
+   AND (expires_at IS NULL OR expires_at > (SELECT now FROM t))
+RETURNING id
+"""
+
+# Whoever waits for an approval asks again at the gate, whatever was said: the gate knows the slot.
+COMES_DUE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE {table} AS j
+   SET {next_attempt_at} = t.now
+     , {wait_reason} = 'timer'
+     , {state_version} = j.{state_version} + 1
+  FROM t
+ WHERE j.{id} = %(id)s
+   AND j.{status} = {:waiting}
+   AND j.{wait_reason} = 'approval'
+RETURNING {j}{queue}
+"""
+
+
+def add_ruling(session: Session, **values: Any) -> None:
+    """Keep a person's decision that took effect."""
+    session.run(ADD_RULING, **values)
+
+
+def decide(session: Session, proposal_id: Any, decision: str, *, by: str, note: str) -> bool:
+    """Answer an open question to a second person; False where it was answered before, or is too old."""
+    return bool(session.run(DECIDE, id=proposal_id, decision=decision, by=by, note=note))
+
+
+def come_due(session: Session, job_id: Any) -> str | None:
+    """Let a job that waits for an approval run now; returns its queue, or None where it waits for none."""
+    rows = session.run(COMES_DUE, id=job_id)
+    return rows[0][0] if rows else None
+
+
+def contradicted(session: Session, job_id: Any) -> bool:
+    """Return whether evidence about a job contradicts what was recorded, and nobody has said so yet."""
+    text = "SELECT 1 FROM jobs_case c WHERE c.job_id = %(id)s AND c.kind = 'contradiction' AND c.closed_at IS NULL"
+    return bool(session.run(text, id=job_id))
+
+
+# -- what is no ruling ------------------------------------------------------------------------------------------
+
+TAKE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE jobs_case
+   SET owner = %(by)s, owned_until = (SELECT {plus:now+CAST(%(seconds)s AS integer)} FROM t)
+ WHERE id = %(id)s AND closed_at IS NULL
+   AND (owner IN ('', %(by)s) OR owned_until <= (SELECT now FROM t))
+RETURNING id
+"""
+
+GIVE_BACK = """
+UPDATE jobs_case SET owner = '', owned_until = NULL WHERE id = %(id)s AND owner = %(by)s RETURNING id
+"""
+
+PARK = """
+UPDATE jobs_case SET parked_until = CAST(%(until)s AS timestamptz)
+ WHERE id = %(id)s AND closed_at IS NULL
+RETURNING id
+"""
+
+COMMENT = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_comment (at, case_id, by, text) SELECT t.now, %(id)s, %(by)s, %(body)s FROM t
+"""
+
+COUNT_UP = """
+UPDATE jobs_case SET version = version + 1 WHERE id = %(id)s
+"""
+
+
+def take(session: Session, case_id: Any, *, by: str, seconds: int) -> bool:
+    """Make somebody the case's owner for a while; False where another one is."""
+    return bool(session.run(TAKE, id=case_id, by=by, seconds=seconds))
+
+
+def give_back(session: Session, case_id: Any, *, by: str) -> bool:
+    """Let others take a case again; False where it was not the giver's."""
+    return bool(session.run(GIVE_BACK, id=case_id, by=by))
+
+
+def park(session: Session, case_id: Any, until: Any) -> bool:
+    """Put a case out of sight until then (None: bring it back); its time limit goes on. False where closed."""
+    text = PARK if session.locks_rows else PARK.replace("CAST(%(until)s AS timestamptz)", "%(until)s")
+    return bool(session.run(text, id=case_id, until=until))
+
+
+def comment(session: Session, case_id: Any, *, by: str, text: str) -> None:
+    """Keep what somebody wrote; whoever is about to rule should have seen it."""
+    session.run(COMMENT, id=case_id, by=by, body=text)
+    session.run(COUNT_UP, id=case_id)

@@ -364,16 +364,24 @@ ABANDON = (
     " in_conflict = {false}"
 )
 # A key that may have reached the provider is never bound to another payload.
-REBIND = "in_conflict = {false}, payload = s.conflict_payload, payload_digest = s.conflict_digest"
+REBIND = (
+    "in_conflict = {false}, payload = s.conflict_payload, payload_digest = s.conflict_digest, label = %(label)s,"
+    " target = %(target)s, amount = CAST(%(amount)s AS numeric), currency = %(currency)s"
+)
+# The job goes on under another revision, so what this key was for is not sent; a record stays a record.
+SUPERSEDED = (
+    "status = CASE WHEN s.status = 'committed' THEN s.status ELSE 'abandoned' END, in_conflict = {false}"
+)
 RULINGS: dict[str, tuple[str, str]] = {
     "happened": (HAPPENED, "s.status = 'unknown'"),
     "did_not_happen": ("status = 'absent', earlier_unresolved = {false}", "s.status = 'unknown'"),
     "abandon": (
         ABANDON,
-        "(s.status IN ('unknown', 'prepared') OR s.in_conflict AND s.status <> 'executing')",
+        "(s.status IN ('unknown', 'prepared', 'absent') OR s.in_conflict AND s.status <> 'executing')",
     ),
     "use_recorded": ("in_conflict = {false}, use_recorded = true", "s.in_conflict"),
     "rebind": (REBIND, "s.in_conflict AND s.grants = 0 AND s.status IN ('prepared', 'absent')"),
+    "revise": (SUPERSEDED, "s.in_conflict AND s.status NOT IN ('executing', 'unknown')"),
 }
 """What each ruling writes on a slot, and what it rests on besides the version."""
 

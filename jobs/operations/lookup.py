@@ -1,12 +1,16 @@
-"""Finding one job by its id or by the beginning of it."""
+"""Finding one job, case or proposal by its id or by the beginning of it."""
 
 from __future__ import annotations
 
 import re
 import uuid
+from typing import TypeVar
+
+from django.db.models import Model
 
 from jobs.models import Job
 
+M = TypeVar("M", bound=Model)
 LEAST = 8
 SHOWN = 5
 _HEX = re.compile(rf"[0-9a-f]{{{LEAST},32}}")
@@ -17,11 +21,11 @@ class BadId(ValueError):
 
 
 class NotFound(LookupError):
-    """No job has this id."""
+    """Nothing has this id."""
 
 
 class Ambiguous(LookupError):
-    """Several jobs begin like this: `ids` are some of them."""
+    """Several begin like this: `ids` are some of them."""
 
     def __init__(self, ids: list[uuid.UUID]) -> None:
         super().__init__(ids)
@@ -30,12 +34,18 @@ class Ambiguous(LookupError):
 
 def one(text: str) -> Job:
     """Return the job whose id is `text` or, uniquely, begins with it; raises BadId, NotFound, Ambiguous."""
+    return find(Job, text)
+
+
+def find(model: type[M], text: str) -> M:
+    """Return the row of `model` whose id is or, uniquely, begins with `text`; raises as `one` does."""
     first, last = bounds(text)
-    found: list[Job] = list(Job.objects.filter(id__gte=first, id__lte=last).order_by("id")[: SHOWN + 1])
+    rows = model._default_manager.filter(pk__gte=first, pk__lte=last).order_by("pk")  # noqa: SLF001
+    found = list(rows[: SHOWN + 1])
     if not found:
         raise NotFound(text)
     if len(found) > 1:
-        raise Ambiguous([job.id for job in found[:SHOWN]])
+        raise Ambiguous([row.pk for row in found[:SHOWN]])
     return found[0]
 
 

@@ -12,9 +12,9 @@ from django.db.models import F
 
 from jobs import admission, wake
 from jobs.ledger import cancel as people
+from jobs.ledger import cases, settle
 from jobs.ledger import claim as claims
 from jobs.ledger import enqueue as inserts
-from jobs.ledger import settle
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session
 from jobs.outcomes import Refused
@@ -111,7 +111,7 @@ class PersonVerbs(Verbs):
             if row.status not in TERMINAL:
                 raise Refused("NOT_ENDED", status=row.status.value)
             _same_version(row, state_version)
-            if row.hold_reason == HoldReason.CONTRADICTION:
+            if row.hold_reason == HoldReason.CONTRADICTION or cases.contradicted(session, key):
                 raise Refused("CONTRADICTION")
             parent = people.read(session, [row.parent_id]).get(row.parent_id) if row.parent_id else None
             if parent and (parent.status == JobStatus.CANCELLED or parent.cancel_requested):

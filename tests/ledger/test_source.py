@@ -137,7 +137,7 @@ def test_what_moves_a_job_is_called_by_the_runtime_and_the_verbs_only():
         for path in _outside()
         if source.used(path) & AUTHORISING
     }
-    verbs = {f"jobs/verbs/{who}.py" for who in ("cluster", "enqueue", "person")}
+    verbs = {f"jobs/verbs/{who}.py" for who in ("cluster", "effects", "enqueue", "person", "rulings")}
     assert set(found) == {"jobs/runtime.py", *verbs}
     assert set.union(*found.values()) == AUTHORISING
 

@@ -1,0 +1,262 @@
+"""`manage.py effects`: cases of outside effects, for whoever has no browser: look, inquire, rule, approve."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import OperationalError, ProgrammingError
+from django.utils.translation import gettext as _
+
+from jobs import audit
+from jobs.models import Case, Proposal
+from jobs.models.audit import Source
+from jobs.models.case import CaseKind, Verdict
+from jobs.operations import cases, docket, door, lookup, printed, rulings
+from jobs.operations.rulings import Proposed
+from jobs.outcomes import Refused
+
+REFUSED, USAGE, NOT_FOUND, NO_DATABASE, PROPOSED = 1, 2, 3, 4, 5
+_USAGE = ("REASON_MISSING", "REASON_TOO_LONG", "REASON_CODE", "RESPONSE_INVALID", "REFERENCE_TOO_LONG")
+_CODES = dict.fromkeys(_USAGE, USAGE) | dict.fromkeys(("CASE_NOT_FOUND", "PROPOSAL_NOT_FOUND"), NOT_FOUND)
+
+
+class Command(BaseCommand):
+    """Lists and shows cases, asks providers, and rules."""
+
+    requires_system_checks = []
+
+    @property
+    def help(self) -> str:  # type: ignore[override]
+        return _(
+            "Look at the cases of outside effects and decide them. `show` prints the snapshot that `rule`, "
+            "`approve` and `reject` ask for: what you decide on is what you saw. An id may be cut to its "
+            "first digits (at least 8) where that is unique. Exit codes: 0 done, 1 refused, 2 bad usage, 3 no such "
+            "case, 4 the database cannot be used, 5 asked for, a second person decides."
+        )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar=_("VERB"))
+
+        def verb(name: str, text: str) -> ArgumentParser:
+            added: ArgumentParser = verbs.add_parser(name, help=text, description=text)
+            added.add_argument("--json", action="store_true", help=_("print one JSON document"))
+            return added
+
+        _list_arguments(verb("list", _("List the cases that wait for a person, the oldest first.")))
+        show = verb("show", _("Show all that is known of one case, and what may be ruled."))
+        show.add_argument("id", metavar=_("CASE"))
+        _as(show, required=False, text=_("judge what may be ruled for this person"))
+        inquire = verb("inquire", _("Ask the provider now what became of the effect."))
+        inquire.add_argument("id", metavar=_("CASE"))
+        _as(inquire)
+        _rule_arguments(verb("rule", _("Decide a case. Some decisions then wait for a second person.")))
+        for name, text in (
+            ("approve", _("Confirm as a second person what another one asked for.")),
+            ("reject", _("Decline what another one asked for, or take your own back.")),
+        ):
+            second = verb(name, text)
+            second.add_argument("id", metavar=_("PROPOSAL"), help=_("as `show` names it"))
+            _decision(second)
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        self.json: bool = options["json"]
+        try:
+            getattr(self, f"_{options['verb']}")(options)
+        except lookup.BadId as error:
+            text = _("%(id)s is no id: at least %(least)s of its hexadecimal digits are needed.")
+            self._end(USAGE, "BAD_ID", text % {"id": str(error), "least": lookup.LEAST})
+        except lookup.Ambiguous as error:
+            ids = ", ".join(str(found) for found in error.ids)
+            self._end(USAGE, "AMBIGUOUS_ID", _("Several ids begin like this, among them %s.") % ids)
+        except lookup.NotFound as error:
+            refused = Refused("CASE_NOT_FOUND", case_id=str(error.args[0]))
+            self._end(NOT_FOUND, refused.code, str(refused), refused.params)
+        except Refused as refused:
+            self._end(_CODES.get(refused.code, REFUSED), refused.code, str(refused), refused.params)
+        except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
+            reason = str(error).strip().splitlines()[0]
+            self._end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
+
+    # -- looking ------------------------------------------------------------------------------------------
+
+    def _list(self, options: dict[str, Any]) -> None:
+        found = docket.waiting(
+            kinds=options["case"] or (),
+            effect_kind=options["kind"],
+            every=options["all"],
+            limit=options["limit"],
+        )
+        entries = [docket.entry(case) for case in found]
+        self._print({"cases": entries}, docket.listed(entries))
+
+    def _show(self, options: dict[str, Any]) -> None:
+        view = cases.look(lookup.find(Case, options["id"]).id)
+        user = door.user_named(options["person"]) if options["person"] else door.Anybody()
+        found = docket.document(view, cases.offers(view, user))
+        self._print(found, docket.shown(found))
+
+    # -- acting -------------------------------------------------------------------------------------------
+
+    def _inquire(self, options: dict[str, Any]) -> None:
+        case = lookup.find(Case, options["id"])
+        with _door(options) as user:
+            settled = cases.inquire_now(case.id, actor=user)
+        status = settled.value if settled else ""
+        text = _("The effect is %s now.") % status if status else _("That settled nothing; see the evidence.")
+        self._print({"case": case.id, "settled": status or None}, [text])
+
+    def _rule(self, options: dict[str, Any]) -> None:
+        case = lookup.find(Case, options["id"])
+        with _door(options) as user:
+            done = rulings.rule(
+                case.id,
+                options["verdict"],
+                actor=user,
+                reason_code=options["reason_code"],
+                reason=options["reason"],
+                seen_version=case.version,  # the snapshot covers it
+                snapshot=options["snapshot"],
+                reference=options["reference"],
+                response=options["response"],
+                compensate=options["compensate"],
+                attested=options["attest"],
+                arguments=options["arguments"],
+                effects=options["effects"],
+            )
+        self._tell(case, done)
+        if isinstance(done, Proposed):
+            sys.exit(PROPOSED)
+
+    def _approve(self, options: dict[str, Any]) -> None:
+        proposal = lookup.find(Proposal, options["id"])
+        with _door(options) as user:
+            done = rulings.approve(
+                proposal.id, actor=user, snapshot=options["snapshot"], reason=options["reason"]
+            )
+        self._tell(proposal.case, done)
+
+    def _reject(self, options: dict[str, Any]) -> None:
+        proposal = lookup.find(Proposal, options["id"])
+        with _door(options) as user:
+            rulings.reject(proposal.id, actor=user, snapshot=options["snapshot"], reason=options["reason"])
+        document = {"case": proposal.case_id, "proposal": proposal.id, "decision": "rejected"}
+        self._print(document, [_("Rejected; the case stays open.")])
+
+    def _tell(self, case: Case, done: rulings.Outcome) -> None:
+        document: dict[str, Any] = {"case": case.id, "verdict": done.verdict.value, "audit": done.audit_seq}
+        if isinstance(done, Proposed):
+            text = _("Asked for %(verdict)s; another person decides on proposal %(id)s until %(until)s.")
+            shown = {"verdict": done.verdict.value, "id": done.proposal_id, "until": done.expires_at}
+            document |= {"proposal": done.proposal_id, "expires_at": done.expires_at}
+        else:
+            text = _("Ruled %(verdict)s: the effect is %(effect)s, the job %(job)s.")
+            shown = {
+                "verdict": done.verdict.value,
+                "effect": done.effect_status,
+                "job": done.job_status.value,
+            }
+            document |= {"effect_status": shown["effect"], "job_status": shown["job"]}
+        self._print(document, [printed.plain(text % shown)])
+
+    # -- answering ----------------------------------------------------------------------------------------
+
+    def _print(self, document: dict[str, Any], lines: Iterable[str]) -> None:
+        for line in [printed.as_json(document)] if self.json else lines:
+            self.stdout.write(line)
+
+    def _end(self, status: int, code: str, text: str, params: dict[str, Any] | None = None) -> NoReturn:
+        if self.json:
+            error = {"code": code, "params": params or {}, "text": text}
+            self.stdout.write(printed.as_json({"error": error}))
+        else:
+            self.stderr.write(printed.plain(text))
+        sys.exit(status)
+
+
+@contextmanager
+def _door(options: dict[str, Any]) -> Iterator[Any]:
+    """Let in the person that was named, recorded with the account it was typed under."""
+    user = door.user_named(options["person"])
+    with audit.through(Source.COMMAND, user=options["person"], account=door.account()):
+        yield user
+
+
+def _list_arguments(parser: ArgumentParser) -> None:
+    most = settings.INTERLOCK["PAGE_ROWS"]
+    parser.add_argument(
+        "--case",
+        action="append",
+        choices=[kind.value for kind in CaseKind],
+        help=_("only cases of this kind; may be given several times"),
+    )
+    parser.add_argument("--kind", default="", type=_text, help=_("only this kind of effect"))
+    parser.add_argument("--all", action="store_true", help=_("closed ones too, the newest first"))
+    parser.add_argument(
+        "--limit", type=_limit, default=min(50, most), help=_("at most so many; %s is the bound") % most
+    )
+
+
+def _rule_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar=_("CASE"))
+    parser.add_argument("verdict", choices=[verdict.value for verdict in Verdict], metavar=_("VERDICT"))
+    _decision(parser)
+    parser.add_argument("--reason-code", required=True, type=_text, help=_("from the verdict's list"))
+    parser.add_argument("--reference", default="", type=_text, help=_("the provider's, for `happened`"))
+    parser.add_argument("--response", type=_json, help=_("JSON that the job gets as the answer (`happened`)"))
+    parser.add_argument("--compensate", action="store_true", help=_("it happened, and has to be undone"))
+    parser.add_argument(
+        "--attest", action="store_true", help=_("you vouch that the sender is dead (`did_not_happen`)")
+    )
+    parser.add_argument("--arguments", type=_json, help=_("the job's new arguments as JSON (`revise`)"))
+    parser.add_argument(
+        "--effects",
+        default="",
+        choices=["repeat_effects", "keep_effects"],
+        help=_("what becomes of effects that took place (`revise`)"),
+    )
+
+
+def _decision(parser: ArgumentParser) -> None:
+    _as(parser)
+    parser.add_argument("--reason", required=True, type=_text, help=_("why, in your own words; it is kept"))
+    parser.add_argument("--snapshot", required=True, type=_text, help=_("as `show` printed it"))
+
+
+def _as(parser: ArgumentParser, *, required: bool = True, text: str = "") -> None:
+    parser.add_argument(
+        "--as",
+        dest="person",
+        required=required,
+        default="",
+        metavar=_("USER"),
+        help=text or _("whose permission this uses; kept too"),
+    )
+
+
+def _limit(text: str) -> int:
+    most = settings.INTERLOCK["PAGE_ROWS"]
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        raise ArgumentTypeError(_("a whole number from 1 to %s is needed") % most)
+    return int(text)
+
+
+def _text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a shell passes any bytes on, as lone surrogates
+        raise ArgumentTypeError(_("text in UTF-8 is needed")) from None
+    return text
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(_text(text))
+    except ValueError:
+        raise ArgumentTypeError(_("JSON is needed")) from None

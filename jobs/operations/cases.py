@@ -1,0 +1,505 @@
+"""Cases as people meet them: all that is known, what may be ruled and why not, and what is no ruling.
+
+`look` reads, `offers` judges what was read; ruling (jobs/operations/rulings.py) does both again under the
+job's lock. Whatever a person must have seen is in the snapshot, so nothing is ruled on what changed since.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from jobs import canon, effect_kinds, effects
+from jobs.effect_kinds import EffectKind
+from jobs.explain import clock, sentence
+from jobs.ledger import cases as rows
+from jobs.ledger.session import Session, transact
+from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
+from jobs.models.case import VERDICTS, CaseKind, Verdict
+from jobs.operations.actor import APPROVE, RULE, admit, person_of, signed
+from jobs.outcomes import Refused
+from jobs.status import AttemptStatus, EffectStatus
+from jobs.verbs.base import HOOKS
+from jobs.verbs.effects import EffectRuntime
+from jobs.vocabulary import JOB
+from jobs.worker import gone
+
+COOL_DOWN = 30
+"""Seconds between two inquiries of people about one effect."""
+LONGEST_TAKE = 8 * 60
+LONGEST_COMMENT = 2000
+IMPLICIT = "job"
+"""The kind of the slot that an uncertain job without any gets: the job itself is the effect."""
+
+Said = tuple[str, dict[str, Any]]
+"""A code of the catalogue and its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What is known of whoever may have sent. `ended_at` is the last moment at which that one could have."""
+
+    attempt: Attempt | None
+    worker: Worker | None
+    lease_ends_at: datetime | None
+    """While it runs; the lease of an attempt that has ended is over."""
+    running: bool
+    ended_at: datetime | None
+    proven_gone: bool
+    """By its own report, or because its process is gone; else only its lease is over."""
+
+    @property
+    def beat_at(self) -> datetime | None:
+        return self.worker.beat_at if self.worker else None
+
+    @property
+    def fenced_at(self) -> datetime | None:
+        return self.worker.fenced_at if self.worker else None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that is known of one case at `now`, the database's clock."""
+
+    now: datetime
+    case: Case
+    effect: EffectSlot
+    job: Job
+    kind: EffectKind | None
+    evidence: list[Evidence]
+    rulings: list[Ruling]
+    comments: list[Comment]
+    proposal: Proposal | None
+    """What waits for a second person."""
+    approval: Proposal | None
+    """An approved sending that nobody has used up."""
+    sender: Sender
+    in_flight_until: datetime | None
+    """Until then a request may still be under way; None where that is not known."""
+    settle_by: datetime | None
+    """From then on a provider that knows nothing will know nothing; None where the kind declares nothing."""
+    basis: str = field(default="", repr=False)
+    """Digest of the facts; what a second person confirms is that they are still what the first one signed."""
+    snapshot: str = field(default="", repr=False)
+    """Digest of what a person must have seen: the facts, and what was said and asked about them."""
+
+    @property
+    def kind_known(self) -> bool:
+        return self.kind is not None or self.effect.kind == IMPLICIT
+
+    @property
+    def in_flight_over(self) -> bool:
+        return self.in_flight_until is not None and self.in_flight_until <= self.now
+
+    @property
+    def key_expired(self) -> bool:
+        return self.effect.key_valid_until is not None and self.effect.key_valid_until <= self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One verdict of the closed list, as it is open to one person now."""
+
+    verdict: Verdict
+    allowed: bool
+    why: Said | None
+    """What stands against it."""
+    opens_at: datetime | None
+    """When that is over by itself."""
+    takes_second: bool
+    consequence: Said
+
+    @property
+    def why_text(self) -> str:
+        return sentence(*self.why) if self.why else ""
+
+    @property
+    def consequence_text(self) -> str:
+        return sentence(*self.consequence)
+
+
+# -- looking ---------------------------------------------------------------------------------------------
+
+
+def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = None) -> View:
+    """Return all that is known of a case; raises Refused CASE_NOT_FOUND."""
+    case = Case.objects.using(using).select_related("effect", "job").filter(pk=case_id).first()
+    if case is None:
+        raise Refused("CASE_NOT_FOUND", case_id=str(case_id))
+    now = now or clock(using)
+    slot, job = case.effect, case.job
+    kind = effect_kinds.find(slot.kind)
+    proposals = list(Proposal.objects.using(using).filter(case=case).order_by("-at", "-id"))
+    sender = _sender(slot, job, using)
+    view = View(
+        now=now,
+        case=case,
+        effect=slot,
+        job=job,
+        kind=kind,
+        evidence=list(Evidence.objects.using(using).filter(effect=slot).order_by("-id")),
+        rulings=list(Ruling.objects.using(using).filter(effect=slot).order_by("-id")),
+        comments=list(Comment.objects.using(using).filter(case=case).order_by("-id")),
+        proposal=next((p for p in proposals if p.decision == ""), None),
+        approval=next((p for p in proposals if _usable(p, now)), None),
+        sender=sender,
+        in_flight_until=_later(sender.ended_at, _in_flight(slot, kind)),
+        settle_by=_later(sender.ended_at, slot.settle_seconds),
+    )
+    basis = {
+        "slot": [slot.version, slot.status, slot.payload_digest, slot.conflict_digest],
+        "evidence": [e.id for e in view.evidence],
+        "job": job.state_version,
+        "case": str(case.id),
+    }
+    object.__setattr__(view, "basis", canon.digest(canon.canonical(basis)))
+    seen = [view.basis, case.version, str(view.proposal.id) if view.proposal else ""]
+    object.__setattr__(view, "snapshot", canon.digest(canon.canonical(seen)))
+    return view
+
+
+def _usable(proposal: Proposal, now: datetime) -> bool:
+    sending = proposal.verdict == Verdict.SEND and proposal.decision == "approved"
+    return sending and proposal.grant_id is None and bool(proposal.expires_at and proposal.expires_at > now)
+
+
+def _sender(slot: EffectSlot, job: Job, using: str) -> Sender:
+    """Return who may have sent. A slot without a grantee may have been sent by any attempt of its job."""
+    attempts = Attempt.objects.using(using).filter(job=job).order_by("-generation")
+    if slot.granted_attempt_id is not None:
+        attempts = attempts.filter(pk=slot.granted_attempt_id)
+    found = list(attempts)
+    if not found:
+        return Sender(None, None, None, False, slot.sender_ended_at, slot.sender_ended_at is not None)
+    # Of several, one that runs; else the one that ended last.
+    live = next((a for a in found if a.status == AttemptStatus.RUNNING), None)
+    attempt = live or max(found, key=lambda a: a.finished_at or a.started_at)
+    worker = Worker.objects.using(using).filter(pk=attempt.worker_id).first()
+    holds = live is not None and job.attempt_id == attempt.id
+    return Sender(
+        attempt=attempt,
+        worker=worker,
+        lease_ends_at=job.lease_expires_at if holds else None,
+        running=live is not None,
+        ended_at=None if live else slot.sender_ended_at or attempt.finished_at,
+        proven_gone=slot.sender_ended_at is not None,
+    )
+
+
+def _in_flight(slot: EffectSlot, kind: EffectKind | None) -> int | None:
+    if kind is not None:
+        return kind.in_flight
+    return effect_kinds.EffectKind.in_flight if slot.kind == IMPLICIT else None
+
+
+def _later(start: datetime | None, seconds: int | None) -> datetime | None:
+    return None if start is None or seconds is None else start + timedelta(seconds=seconds)
+
+
+# -- judging ---------------------------------------------------------------------------------------------
+
+
+def offers(view: View, user: Any, *, attested: bool = False) -> list[Offer]:
+    """Return the closed list of this case's kind, each verdict with what stands against it for `user` now.
+
+    `attested` judges as if the person vouched that the sender is dead.
+    """
+    return [
+        offer(view, Verdict(verdict), user, attested=attested)
+        for verdict in VERDICTS[CaseKind(view.case.kind)]
+    ]
+
+
+def offer(view: View, verdict: Verdict, user: Any, *, attested: bool = False) -> Offer:
+    """Judge one verdict; see `offers`."""
+    why, opens_at = (
+        _closed(view) or _not_his(view, verdict, user) or _against(view, verdict, attested) or (None, None)
+    )
+    return Offer(
+        verdict, why is None, why, opens_at, takes_second(view, verdict), _consequence(view, verdict)
+    )
+
+
+Stop = tuple[Said | None, datetime | None] | None
+
+
+def takes_second(view: View, verdict: Verdict) -> bool:
+    """Whether a verdict needs another person's word before it takes effect."""
+    if verdict is not Verdict.DID_NOT_HAPPEN:
+        return False
+    slot = view.effect
+    alone = view.kind is not None and not view.kind.asks_second(slot.amount)
+    return not alone or slot.replay == "non_replayable" or view.key_expired
+
+
+def needed(case_kind: str) -> str:
+    """Return the permission that a ruling in a case of this kind takes."""
+    return APPROVE if case_kind == CaseKind.APPROVAL else RULE
+
+
+def _closed(view: View) -> Stop:
+    case = view.case
+    if case.closed_at is None:
+        return None
+    return ("CASE_CLOSED", {"how": case.closed_as, "at": case.closed_at}), None
+
+
+def _not_his(view: View, verdict: Verdict, user: Any) -> Stop:
+    permission = needed(view.case.kind)
+    name = user.get_username()
+    if not user.has_perm(permission):
+        return ("NOT_PERMITTED", {"user": name, "permission": permission}), None
+    if verdict is Verdict.SEND and name in (
+        person_of(view.job.enqueued_by),
+        view.proposal and view.proposal.by,
+    ):
+        return ("SELF_APPROVAL", {"user": name}), None
+    return None
+
+
+def _against(view: View, verdict: Verdict, attested: bool) -> Stop:
+    match CaseKind(view.case.kind):
+        case CaseKind.UNKNOWN:
+            return _against_unknown(view, verdict, attested)
+        case CaseKind.CONFLICT:
+            return _against_conflict(view, verdict)
+        case CaseKind.APPROVAL:
+            return _against_approval(view, verdict)
+        case CaseKind.CONTRADICTION:
+            return None
+
+
+def _against_unknown(view: View, verdict: Verdict, attested: bool) -> Stop:
+    slot = view.effect
+    if slot.status == EffectStatus.EXECUTING:
+        return ("EFFECT_EXECUTING", {"attempt": str(slot.granted_attempt_id)}), None
+    if slot.status != EffectStatus.UNKNOWN:
+        return ("SLOT_STATUS", {"status": slot.status}), None
+    return _against_again(view, attested) if verdict is Verdict.DID_NOT_HAPPEN else None
+
+
+def _against_again(view: View, attested: bool) -> Stop:
+    """`did_not_happen` permits a second sending, so it alone needs the first sender to be past sending."""
+    sender = view.sender
+    if sender.running:
+        return ("SENDER_RUNNING", {"until": sender.lease_ends_at or "?"}), sender.lease_ends_at
+    if not attested and not view.in_flight_over:
+        if view.in_flight_until is None:
+            return ("IN_FLIGHT_UNKNOWN", {"kind": view.effect.kind}), None
+        return ("IN_FLIGHT", {"until": view.in_flight_until}), view.in_flight_until
+    if view.settle_by is not None and view.settle_by > view.now:
+        return ("NOT_SETTLED", {"until": view.settle_by}), view.settle_by
+    return None
+
+
+def _against_conflict(view: View, verdict: Verdict) -> Stop:
+    slot = view.effect
+    if not slot.in_conflict:
+        return ("SLOT_STATUS", {"status": slot.status}), None
+    if slot.status == EffectStatus.EXECUTING:
+        return ("EFFECT_EXECUTING", {"attempt": str(slot.granted_attempt_id)}), None
+    if verdict is Verdict.REBIND:
+        if slot.grants or slot.status not in (EffectStatus.PREPARED, EffectStatus.ABSENT):
+            return ("KEY_WAS_GRANTED", {"grants": slot.grants}), None
+        if view.kind is None:
+            return ("EFFECT_KIND_UNKNOWN", {"kind": slot.kind}), None
+    if verdict is Verdict.REVISE and view.job.open_effects:
+        return ("EFFECT_OPEN", {}), None
+    return None
+
+
+def _against_approval(view: View, verdict: Verdict) -> Stop:
+    slot = view.effect
+    if slot.status not in (EffectStatus.PREPARED, EffectStatus.ABSENT, EffectStatus.UNKNOWN):
+        return ("SLOT_STATUS", {"status": slot.status}), None
+    if verdict is not Verdict.SEND:
+        return None
+    if view.approval is not None:
+        return (
+            ("APPROVED_ALREADY", {"by": view.approval.decided_by, "until": view.approval.expires_at or "?"}),
+            None,
+        )
+    if view.proposal is None:
+        return ("NOTHING_ASKED", {}), None
+    if (view.proposal.slot_version, view.proposal.payload_digest) != (slot.version, slot.payload_digest):
+        return ("SLOT_STATUS", {"status": slot.status}), None
+    return None
+
+
+def _consequence(view: View, verdict: Verdict) -> Said:
+    slot = view.effect
+    amount = f"{slot.amount.normalize():f} {slot.currency}".strip() if slot.amount is not None else ""
+    what = " ".join(part for part in (slot.label or slot.kind, amount) if part)
+    return f"WILL_{verdict.value.upper()}", {"what": what, "key": slot.id[:12]}
+
+
+# -- what is no ruling -----------------------------------------------------------------------------------
+
+
+def take(
+    case_id: uuid.UUID,
+    *,
+    actor: Any,
+    minutes: int = 30,
+    seen_version: int | None = None,
+    using: str = "default",
+    now: datetime | None = None,
+) -> None:
+    """Make `actor` the case's owner for `minutes`; raises Refused CASE_TAKEN naming who has it."""
+    if not 1 <= minutes <= LONGEST_TAKE:
+        raise Refused("MINUTES", most=LONGEST_TAKE)
+
+    def work(session: Session, case: Case, name: str) -> None:
+        if not rows.take(session, case_id, by=name, seconds=minutes * 60):
+            raise Refused("CASE_TAKEN", by=case.owner, until=case.owned_until)
+
+    _beside(case_id, work, actor, seen_version, using, now)
+
+
+def give_back(
+    case_id: uuid.UUID,
+    *,
+    actor: Any,
+    seen_version: int | None = None,
+    using: str = "default",
+    now: datetime | None = None,
+) -> None:
+    """Let others take the case; raises Refused CASE_NOT_YOURS."""
+
+    def work(session: Session, _case: Case, name: str) -> None:
+        if not rows.give_back(session, case_id, by=name):
+            raise Refused("CASE_NOT_YOURS")
+
+    _beside(case_id, work, actor, seen_version, using, now)
+
+
+def park(
+    case_id: uuid.UUID,
+    until: datetime | None,
+    *,
+    actor: Any,
+    seen_version: int | None = None,
+    using: str = "default",
+    now: datetime | None = None,
+) -> None:
+    """Put the case out of sight until then, or bring it back with None. Its time limit runs on."""
+
+    def work(session: Session, _case: Case, _name: str) -> None:
+        if until is not None and until <= (now or clock(using)):
+            raise Refused("PARK_PAST")
+        rows.park(session, case_id, until)
+
+    _beside(case_id, work, actor, seen_version, using, now)
+
+
+def comment(
+    case_id: uuid.UUID,
+    text: str,
+    *,
+    actor: Any,
+    seen_version: int | None = None,
+    using: str = "default",
+    now: datetime | None = None,
+) -> None:
+    """Write something beside the case. Whoever rules afterwards has to have seen it."""
+    if not text.strip():
+        raise Refused("COMMENT_MISSING")
+    if len(text) > LONGEST_COMMENT:
+        raise Refused("COMMENT_TOO_LONG", limit=LONGEST_COMMENT)
+
+    def work(session: Session, _case: Case, name: str) -> None:
+        rows.comment(session, case_id, by=name, text=text)
+
+    _beside(case_id, work, actor, seen_version, using, now)
+
+
+def _beside(
+    case_id: uuid.UUID,
+    work: Callable[[Session, Case, str], None],
+    user: Any,
+    seen_version: int | None,
+    using: str,
+    now: datetime | None,
+) -> None:
+    """Run what is no ruling: permission, lock, version, and the case must be open."""
+
+    def run(session: Session) -> None:
+        actor = admit(user, RULE, APPROVE)
+        case = locked(session, case_id)
+        if case.closed_at is not None:
+            raise Refused("CASE_CLOSED", how=case.closed_as, at=case.closed_at)
+        if seen_version is not None and case.version != seen_version:
+            raise moved(look(case_id, using=using, now=now))
+        work(session, case, actor.name)
+
+    transact(run, using=using, vocabulary=JOB, now=now, durable=False)
+
+
+def locked(session: Session, case_id: uuid.UUID) -> Case:
+    """Return a case, its job's row locked first: nothing about it changes from here on."""
+    cases = Case.objects.using(session.using)
+    job_id = cases.filter(pk=case_id).values_list("job_id", flat=True).first()
+    if job_id is None:
+        raise Refused("CASE_NOT_FOUND", case_id=str(case_id))
+    session.lock([session.key(job_id)])
+    return cases.get(pk=case_id)
+
+
+def inquire_now(
+    case_id: uuid.UUID, *, actor: Any, using: str = "default", now: datetime | None = None
+) -> EffectStatus | None:
+    """Ask the provider what became of the case's effect; returns what that settled, or None.
+
+    No transaction is open meanwhile. Raises Refused NOT_PERMITTED, SLOT_STATUS, EFFECT_KIND_UNKNOWN,
+    NOT_INQUIRABLE, COOL_DOWN with the time from which on it may be asked again.
+    """
+    admit(actor, RULE)
+    view = look(case_id, using=using, now=now)
+    slot, kind = view.effect, view.kind
+    if slot.status != EffectStatus.UNKNOWN:
+        raise Refused("SLOT_STATUS", status=slot.status)
+    if kind is None:
+        raise Refused("EFFECT_KIND_UNKNOWN", kind=slot.kind)
+    if not kind.inquirable:
+        raise Refused("NOT_INQUIRABLE", kind=slot.kind)
+    again = _later(slot.inquired_at, COOL_DOWN)
+    if again is not None and again > view.now:
+        raise Refused("COOL_DOWN", until=again)
+    runtime = EffectRuntime(JOB, hooks=HOOKS, using=using)
+    found = runtime.read(slot.id)
+    if found is not None:
+        gone.prove(runtime, found)
+    return effects.inquire(runtime, slot.id, kind, actor=signed(actor.get_username()))
+
+
+# -- what has changed ------------------------------------------------------------------------------------
+
+
+def moved(view: View) -> Refused:
+    """Return the refusal that tells what has happened last to a case: what, by whom, when."""
+    happened: list[tuple[datetime, str, dict[str, Any]]] = []
+    for ruling in view.rulings[:1]:
+        by = {"by": ruling.by, "verdict": ruling.verdict, "at": ruling.at}
+        happened.append((ruling.at, "MOVED_RULED", by))
+    if view.proposal is not None and view.proposal.by:
+        asked = {"by": view.proposal.by, "verdict": view.proposal.verdict, "at": view.proposal.at}
+        happened.append((view.proposal.at, "MOVED_ASKED", asked))
+    if view.comments:
+        said = view.comments[0]
+        happened.append((said.at, "MOVED_COMMENT", {"by": said.by, "at": said.at}))
+    for piece in view.evidence[:1]:
+        if piece.source != "person":
+            learnt = {"outcome": piece.outcome, "by": piece.actor or piece.source, "at": piece.at}
+            happened.append((piece.at, "MOVED_EVIDENCE", learnt))
+    if view.job.cancel_requested_at is not None:
+        asked_at = view.job.cancel_requested_at
+        happened.append((asked_at, "MOVED_CANCEL", {"by": view.job.cancel_requested_by, "at": asked_at}))
+    slot = {"status": view.effect.status, "at": view.effect.changed_at, "by": ""}
+    happened.append((view.effect.changed_at, "MOVED_SLOT", slot))
+    # Of what was written at one instant, the first in this list says the most.
+    _at, code, params = max(happened, key=lambda one: one[0])
+    shown = {name: value for name, value in params.items() if name in ("by", "at", "verdict", "status")}
+    return Refused("MOVED", what=sentence(code, params), what_code=code, version=view.case.version, **shown)
