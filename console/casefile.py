@@ -16,16 +16,17 @@ from django.utils.translation import gettext as _
 from console import wording
 from console.payload import Payload
 from jobs import effect_kinds
-from jobs.explain import Surroundings
-from jobs.models import Attempt, Case, EffectSlot, FenceRefusal, Job, Worker
-from jobs.models.case import CaseKind, ClosedAs, Comment, Evidence, Proposal, Ruling
+from jobs.models import Attempt, Case, EffectSlot, FenceRefusal
+from jobs.models.case import CaseKind, ClosedAs, Evidence, Proposal
+from jobs.operations.cases import View
 from jobs.redact import mask
-from jobs.status import AttemptStatus, JobStatus
 
 EVIDENCE, WORDS, DIFFERENCES = 30, 50, 100
 """So many of each are shown, the newest ones."""
 BODY = 4000
 """Characters shown of one answer."""
+DEPTH = 20
+"""Levels of a payload that are compared field by field; what lies below is one value."""
 CUT = 200
 """Characters shown of one value that differs."""
 
@@ -51,20 +52,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Actor:
-    """Whoever was last permitted to send, and what became of it."""
-
-    attempt: Attempt
-    number: int
-    worker: Worker | None
-    holds: bool
-    """Whether it still holds the job."""
-    lease_until: datetime | None
-    beat_at: datetime | None
-    refused: int
-
-
-@dataclass(frozen=True)
 class Difference:
     """One field of two payloads that is not the same."""
 
@@ -85,21 +72,16 @@ class Happened:
     words: str
 
 
-def kind_of(slot: EffectSlot) -> effect_kinds.EffectKind | None:
-    """Return what the effect's kind declares, where this process knows it."""
-    return effect_kinds.find(slot.kind)
-
-
 def paths_of(slot: EffectSlot) -> tuple[str, ...]:
     """Return what of its payload the effect's kind keeps to itself."""
-    kind = kind_of(slot)
+    kind = effect_kinds.find(slot.kind)
     return kind.redact if kind else ()
 
 
-def evidence(slot: EffectSlot) -> list[Heard]:
+def heard(view: View) -> list[Heard]:
     """Return what was learnt, newest first."""
-    rows = Evidence.objects.filter(effect=slot).order_by("-id")[:EVIDENCE]
-    return [_heard(row, paths_of(slot)) for row in rows]
+    paths = paths_of(view.effect)
+    return [_heard(row, paths) for row in view.evidence[:EVIDENCE]]
 
 
 def _heard(row: Evidence, paths: Iterable[str]) -> Heard:
@@ -108,18 +90,25 @@ def _heard(row: Evidence, paths: Iterable[str]) -> Heard:
     return Heard(row, None, row.body[:BODY])
 
 
-def steps(slot: EffectSlot, actor: Actor | None) -> list[Step]:
+def attempt_facts(view: View) -> tuple[int, int]:
+    """Return which attempt the sender's was, counted from one, and how many of its writes were refused."""
+    attempt = view.sender.attempt
+    if attempt is None:
+        return 0, 0
+    until = Attempt.objects.filter(job_id=view.job.id, generation__lte=attempt.generation)
+    refused = FenceRefusal.objects.filter(job_id=view.job.id, attempt_id=attempt.id)
+    return until.count(), refused.count()
+
+
+def steps(view: View, number: int) -> list[Step]:
     """Return what we know we did, in order."""
-    digest = wording.short_id(slot.payload_digest)
-    found = [
-        Step("prepared", "", _("Prepared"), _("payload bound, digest %(d)s") % {"d": digest}, slot.created_at)
-    ]
+    slot, attempt = view.effect, view.sender.attempt
+    bound = _("payload bound, digest %(d)s") % {"d": wording.short_id(slot.payload_digest)}
+    found = [Step("prepared", "", _("Prepared"), bound, slot.created_at)]
     if slot.grants:
-        to = (
-            _("to attempt %(n)s, generation %(g)s") % {"n": actor.number, "g": actor.attempt.generation}
-            if actor
-            else ""
-        )
+        to = ""
+        if attempt is not None:
+            to = _("to attempt %(n)s, generation %(g)s") % {"n": number, "g": attempt.generation}
         if slot.grants > 1:
             to = _("%(to)s; %(n)s grants in all, under the same key") % {"to": to, "n": slot.grants}
         found.append(Step("executing", "run", _("Permission to send granted"), to, slot.granted_at))
@@ -127,75 +116,56 @@ def steps(slot: EffectSlot, actor: Actor | None) -> list[Step]:
             more = _("so a refusal of the last sending proves little")
             found.append(Step("warn", "warn", _("An earlier sending was never resolved"), more, None))
     else:
-        found.append(
-            Step("absent", "", _("Sending was never permitted"), _("certainly nothing left us"), None)
-        )
+        found.append(Step("absent", "", _("Sending was never permitted"), _("nothing left us"), None))
     if slot.sender_ended_at:
-        found.append(
-            Step(
-                "fence",
-                "ok",
-                _("The sender ended"),
-                _("from here on it can send no more"),
-                slot.sender_ended_at,
-            )
-        )
+        more = _("from here on it can send no more")
+        found.append(Step("fence", "ok", _("The sender ended"), more, slot.sender_ended_at))
     if slot.inquiries:
-        asked = _("%(n)s in all") % {"n": slot.inquiries}
-        found.append(Step("refresh", "", _("Last inquiry"), asked, slot.inquired_at))
-    return sorted(found, key=lambda step: step.at or slot.changed_at)
+        asked_ = _("%(n)s in all") % {"n": slot.inquiries}
+        found.append(Step("refresh", "", _("Last inquiry"), asked_, slot.inquired_at))
+    return sorted(found, key=lambda step: step.at or slot.granted_at or slot.created_at)
 
 
-def actor(slot: EffectSlot, job: Job, around: Surroundings) -> Actor | None:
-    """Return who was last permitted to send, in at most four queries."""
-    if slot.granted_attempt_id is None:
-        return None
-    light = Attempt.objects.defer("result", "traceback", "log")
-    attempt = light.filter(pk=slot.granted_attempt_id).first()
-    if attempt is None:
-        return None
-    worker = Worker.objects.filter(pk=attempt.worker_id).first()
-    holds = job.status == JobStatus.RUNNING and job.attempt_id == attempt.id
-    return Actor(
-        attempt,
-        Attempt.objects.filter(job_id=job.id, generation__lte=attempt.generation).count(),
-        worker,
-        holds and attempt.status == AttemptStatus.RUNNING,
-        job.lease_expires_at if holds else None,
-        job.heartbeat_at if holds else None,
-        FenceRefusal.objects.filter(job_id=job.id, attempt_id=attempt.id).count(),
-    )
+def asked(proposal: Proposal) -> dict[str, Any]:
+    """Return what the first person said, as far as it can be read."""
+    try:
+        given = json.loads(proposal.asked)
+    except ValueError:
+        return {}
+    code = str(given.get("reason_code", ""))
+    return {
+        "reason": str(given.get("reason", "")),
+        "code": wording.reason_codes().get(code, code),
+        "attested": given.get("attested") is True,
+    }
 
 
-def history(
-    case: Case, comments: list[Comment], rulings: list[Ruling], proposals: list[Proposal]
-) -> list[Happened]:
+def history(view: View, proposals: list[Proposal]) -> list[Happened]:
     """Return what people said and decided here, newest first, down to the opening."""
-    words = wording.verdicts()
-    lines = [Happened(c.at, "comment", "", c.by, _("wrote"), c.text) for c in comments]
-    for ruling in rulings:
+    case, words = view.case, wording.verdicts()
+    codes = wording.reason_codes()
+    lines = [Happened(c.at, "comment", "", c.by, _("wrote"), c.text) for c in view.comments[:WORDS]]
+    for ruling in view.rulings[:WORDS]:
         what = _("ruled “%(verdict)s” (%(code)s)") % {
             "verdict": words.get(ruling.verdict, ruling.verdict),
-            "code": ruling.reason_code,
+            "code": codes.get(ruling.reason_code, ruling.reason_code),
         }
+        if ruling.reference:
+            what = _("%(what)s, reference %(ref)s") % {"what": what, "ref": ruling.reference}
+        if ruling.attested:
+            what = _("%(what)s, vouching that the sender is dead") % {"what": what}
         if ruling.approved_by:
             what = _("%(what)s, approved by %(by)s") % {"what": what, "by": ruling.approved_by}
         lines.append(Happened(ruling.at, "user", "run", ruling.by, what, ruling.reason))
     for proposal in proposals:
         verdict = words.get(proposal.verdict, proposal.verdict)
-        asked = _("asked for “%(verdict)s”; it takes a second person") % {"verdict": verdict}
-        lines.append(Happened(proposal.at, "approval", "", proposal.by, asked, ""))
+        question = _("asked for “%(verdict)s”; it takes a second person") % {"verdict": verdict}
+        lines.append(
+            Happened(proposal.at, "approval", "", proposal.by, question, asked(proposal).get("reason", ""))
+        )
         if proposal.decided_at:
-            lines.append(
-                Happened(
-                    proposal.decided_at,
-                    "approval",
-                    "",
-                    proposal.decided_by,
-                    _decided(proposal),
-                    proposal.note,
-                )
-            )
+            at, by = proposal.decided_at, proposal.decided_by
+            lines.append(Happened(at, "approval", "", by, _decided(proposal), proposal.note))
     lines.append(Happened(case.opened_at, case.kind, "", "", _("The case was opened"), ""))
     if case.closed_at:
         closed = {
@@ -216,44 +186,42 @@ def _decided(proposal: Proposal) -> str:
 
 
 def differences(recorded: str, brought: str, paths: Iterable[str]) -> tuple[list[Difference], int]:
-    """Return the fields that differ, masked, and how many are equal; what is no JSON differs as a whole."""
-    paths = tuple(paths)
-    left, right = _fields(recorded, paths), _fields(brought, paths)
+    """Return the fields that differ, and how many are equal.
+
+    They are compared as they are and shown as people may see them, so that two secrets are still told apart.
+    """
+    left, right = _fields(recorded, tuple(paths)), _fields(brought, tuple(paths))
+    nothing: tuple[str, str | None] = ("", None)
     names = list(dict.fromkeys([*left, *right]))
-    # Compared as they are, shown as people may see them: two secrets that differ are still told apart.
-    plain_left, plain_right = _plain(recorded), _plain(brought)
-    differing = [n for n in names if plain_left.get(n) != plain_right.get(n)]
-    shown = [Difference(n or "/", left.get(n), right.get(n)) for n in differing[:DIFFERENCES]]
+    differing = [n for n in names if left.get(n, nothing) != right.get(n, nothing)]
+    shown = [
+        Difference(n or "/", left.get(n, nothing)[1], right.get(n, nothing)[1])
+        for n in differing[:DIFFERENCES]
+    ]
     return shown, len(names) - len(differing)
 
 
-def _fields(text: str, paths: tuple[str, ...]) -> dict[str, str]:
+def _fields(text: str, paths: tuple[str, ...]) -> dict[str, tuple[str, str | None]]:
+    """Return each field's value, exact and as it may be shown; what is no JSON is one value."""
     try:
-        return dict(_leaves("", mask(json.loads(text), paths), 0))
+        value = json.loads(text)
+        return {path: (plain, shown) for path, plain, shown in _leaves("", value, mask(value, paths), 0)}
     except (ValueError, RecursionError):
-        return {"": _("not readable")}
+        return {"": (text, _("not readable"))}
 
 
-def _plain(text: str) -> dict[str, str]:
-    try:
-        return dict(_leaves("", json.loads(text), 0, cut=False))
-    except (ValueError, RecursionError):
-        return {"": text}
-
-
-def _leaves(path: str, value: Any, depth: int, cut: bool = True) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value and depth < 20:
+def _leaves(path: str, value: Any, masked: Any, depth: int) -> Iterator[tuple[str, str, str]]:
+    if isinstance(masked, dict) and masked and depth < DEPTH:
         for key, part in value.items():
-            yield from _leaves(f"{path}/{key}", part, depth + 1, cut)
-    elif isinstance(value, list) and value and depth < 20:
+            yield from _leaves(f"{path}/{key}", part, masked[key], depth + 1)
+    elif isinstance(masked, list) and masked and depth < DEPTH:
         for index, part in enumerate(value):
-            yield from _leaves(f"{path}/{index}", part, depth + 1, cut)
+            yield from _leaves(f"{path}/{index}", part, masked[index], depth + 1)
     else:
-        text = (
-            value if isinstance(value, str) and cut else json.dumps(value, ensure_ascii=False, sort_keys=True)
-        )
-        text = text.encode(errors="replace").decode()
-        yield path, text[:CUT] + "…" if cut and len(text) > CUT else text
+        shown = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
+        shown = shown.encode(errors="replace").decode()
+        exact = json.dumps(value, sort_keys=True)
+        yield path.encode(errors="replace").decode(), exact, shown[:CUT] + "…" if len(shown) > CUT else shown
 
 
 def is_conflict(case: Case, slot: EffectSlot) -> bool:

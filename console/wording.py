@@ -119,6 +119,35 @@ def verdicts() -> dict[str, str]:
     }
 
 
+def reason_codes() -> dict[str, str]:
+    """Return every reason that a verdict may have."""
+    return {
+        "provider_confirms": _("The provider confirms it"),
+        "seen_in_statement": _("It stands in a statement"),
+        "recipient_confirms": _("The recipient confirms it"),
+        "provider_denies": _("The provider denies it"),
+        "not_in_statement": _("It stands in no statement"),
+        "recipient_denies": _("The recipient denies it"),
+        "never_left": _("It never left us"),
+        "not_needed": _("It is not needed any more"),
+        "done_otherwise": _("It was done another way"),
+        "too_late": _("It is too late for it"),
+        "too_risky": _("It is too risky"),
+        "recorded_is_right": _("What is recorded is right"),
+        "same_in_substance": _("Both are the same in substance"),
+        "new_is_right": _("The new one is right"),
+        "recorded_is_wrong": _("What is recorded is wrong"),
+        "input_was_wrong": _("The input was wrong"),
+        "checked": _("I have checked it"),
+        "asked_requester": _("I have asked who wants it"),
+        "within_limits": _("It is within the limits"),
+        "corrected_outside": _("It was corrected outside"),
+        "compensated": _("It was made good"),
+        "no_harm": _("It does no harm"),
+        "other": _("Another reason"),
+    }
+
+
 def money(amount: Decimal | None, currency: str) -> str:
     """Return an amount with its currency; two places, or as many as it has."""
     if amount is None:

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console import casefile, inbox
+from console import casefile, forms, inbox
 from console.pages.base import Page
 from console.payload import Payload
 from jobs.models import Case, EffectSlot, Job
-from jobs.models.case import Comment, Proposal, Ruling
+from jobs.models.case import VERDICTS, CaseKind, Proposal, Verdict
+from jobs.operations import cases
+from jobs.operations.actor import APPROVE, RULE
+from jobs.operations.cases import Offer, View
+from jobs.outcomes import Refused
 from jobs.status import EffectStatus
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One verdict of the closed list as this person finds it."""
+
+    offer: Offer
+    chosen: bool
+    by_word: bool
+    """Closed as things are, but open to who vouches that the sender is dead."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether nothing that this person could say opens it now."""
+        return not self.offer.allowed and not self.by_word
 
 
 class CasePage(Page):
@@ -26,86 +46,172 @@ class CasePage(Page):
     regions = ("state", "evidence")
 
     @cached_property
+    def view(self) -> View:
+        """The case that the address names, with everything that bears on it."""
+        try:
+            return cases.look(self.kwargs["case_id"], now=self.around.now)
+        except Refused as refused:
+            raise Http404(str(refused)) from None
+
+    @property
     def case(self) -> Case:
-        """The case that the address names."""
-        case_id: uuid.UUID = self.kwargs["case_id"]
-        found: Case | None = (
-            Case.objects.select_related("effect", "job").defer("job__input").filter(pk=case_id).first()
-        )
-        if found is None:
-            raise Http404(_("There is no case %(case_id)s.") % {"case_id": case_id})
-        return found
+        """The case itself."""
+        return self.view.case
 
     @property
     def slot(self) -> EffectSlot:
         """The effect that it is about."""
-        slot: EffectSlot = self.case.effect
-        return slot
+        return self.view.effect
 
     @property
     def subject(self) -> Job:
         """The job that the effect belongs to."""
-        job: Job = self.case.job
-        return job
-
-    @cached_property
-    def actor(self) -> casefile.Actor | None:
-        """Whoever was last permitted to send."""
-        return casefile.actor(self.slot, self.subject, self.around)
-
-    @cached_property
-    def proposals(self) -> list[Proposal]:
-        """What was asked of a second person, newest first."""
-        return list(Proposal.objects.filter(case=self.case).order_by("-at", "-id")[: casefile.WORDS])
-
-    def page(self) -> dict[str, Any]:
-        """Return the title and the way back."""
-        return {"title": self.case.label or self.case.effect_kind, "live_url": self._live_url()}
+        return self.view.job
 
     def _shared(self) -> dict[str, Any]:
-        return super()._shared() | {"case": self.case, "slot": self.slot, "subject": self.subject}
+        return super()._shared() | {
+            "case": self.case,
+            "slot": self.slot,
+            "subject": self.subject,
+            "sender": self.view.sender,
+            "in_flight_until": self.view.in_flight_until,
+            "settle_by": self.view.settle_by,
+        }
+
+    def page(self) -> dict[str, Any]:
+        """Return the title, and what can be done here."""
+        return {
+            "title": self.case.label or self.case.effect_kind,
+            "live_url": f"{reverse('admin:case', args=[self.case.id])}?seen={self.case.version}",
+            **self.decide({}),
+        }
+
+    def refusing(self, refusal: dict[str, Any], bound: dict[str, Any], status: int) -> HttpResponse:
+        """Answer a form that was refused: the page as it is now, what stands against it, the words kept."""
+        return self.whole({"refusal": refusal, **self.decide(bound)}, status)
 
     def state(self) -> dict[str, Any]:
         """Return where it stands: the times that decide, and whether it moved since the form was shown."""
         now = self.around.now
         seen = self.request.GET.get("seen", "")
         return {
-            "actor": self.actor,
             "owned": inbox.owned(self.case, now),
             "parked": inbox.parked(self.case, now),
             "me": self.request.user.get_username(),
             "moved": seen.isascii() and seen.isdigit() and seen != str(self.case.version),
-            "unknown": self.slot.status == EffectStatus.UNKNOWN,
         }
 
     def evidence(self) -> dict[str, Any]:
         """Return everything that a ruling rests on."""
-        case, slot = self.case, self.slot
+        view, case, slot = self.view, self.case, self.slot
         paths = casefile.paths_of(slot)
-        kind = casefile.kind_of(slot)
-        comments = list(Comment.objects.filter(case=case).order_by("-id")[: casefile.WORDS])
-        rulings = list(Ruling.objects.filter(effect=slot).order_by("-id")[: casefile.WORDS])
         conflict = casefile.is_conflict(case, slot)
         differing, equal = (
             casefile.differences(slot.payload, slot.conflict_payload or "null", paths)
             if conflict
             else ([], 0)
         )
+        number, refused = casefile.attempt_facts(view)
         return {
-            "actor": self.actor,
-            "kind": casefile.About.of(kind),
-            "heard": casefile.evidence(slot),
+            "number": number,
+            "refused": refused,
+            "kind": casefile.About.of(view.kind),
+            "kind_known": view.kind_known,
+            "heard": casefile.heard(view),
             "evidence_shown": casefile.EVIDENCE,
-            "steps": casefile.steps(slot, self.actor),
+            "steps": casefile.steps(view, number),
             "payload": Payload.of(slot.payload, paths),
             "response": Payload.of(slot.response, paths) if slot.response is not None else None,
             "conflict": conflict,
             "brought": Payload.of(slot.conflict_payload or "null", paths) if conflict else None,
             "differing": differing,
             "equal": equal,
-            "history": casefile.history(case, comments, rulings, self.proposals),
+            "history": casefile.history(view, self._proposals()),
         }
 
-    def _live_url(self) -> str:
-        """Return the address that the regions refresh from: it carries the version that the form signs."""
-        return f"{reverse('admin:case', args=[self.case.id])}?seen={self.case.version}"
+    def _proposals(self) -> list[Proposal]:
+        return list(Proposal.objects.filter(case=self.case).order_by("-at", "-id")[: casefile.WORDS])
+
+    def decide(self, bound: dict[str, Any]) -> dict[str, Any]:
+        """Return the forms; `bound` are those that come back with what was typed into them."""
+        user, case, view = self.request.user, self.case, self.view
+        seen = {"version": case.version, "snapshot": view.snapshot}
+
+        def form(name: str, kind: Any, *arguments: Any) -> Any:
+            return bound.get(name) or kind(*arguments, initial=seen, auto_id=f"{name}-%s")
+
+        ruling = form("rule", forms.RulingForm, case.kind)
+        typed = ruling.data.get("verdict", "") if ruling.is_bound else ""
+        return {
+            "open": case.closed_at is None,
+            "may_rule": user.has_perm(cases.needed(case.kind)),
+            "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
+            "choices": self._choices(typed),
+            "rule": ruling,
+            "fields": [
+                ruling[name] for name in ruling.fields if name not in ("verdict", "version", "snapshot")
+            ],
+            "seen": seen,
+            "proposal": self._proposal(form),
+            "approval": view.approval,
+            "comment": form("comment", forms.CommentForm),
+            "park": form("park", forms.ParkForm),
+            "inquiry": self._inquiry(),
+        }
+
+    def _choices(self, typed: str) -> list[Choice]:
+        user = self.request.user
+        plain = cases.offers(self.view, user)
+        vouched = {o.verdict: o for o in cases.offers(self.view, user, attested=True)}
+        return [
+            Choice(o, o.verdict.value == typed, by_word=not o.allowed and vouched[o.verdict].allowed)
+            for o in plain
+        ]
+
+    def _proposal(self, form: Any) -> dict[str, Any] | None:
+        """Return what waits for a second person, with the forms of whoever may answer it."""
+        proposal, user = self.view.proposal, self.request.user
+        if proposal is None or proposal.verdict == Verdict.SEND:
+            return None  # a sending is answered by a ruling of the case
+        own = proposal.by == user.get_username()
+        return {
+            "row": proposal,
+            "asked": casefile.asked(proposal),
+            "own": own,
+            "may_approve": user.has_perm(APPROVE) and not own,
+            "may_reject": user.has_perm(APPROVE) or (own and user.has_perm(RULE)),
+            "approve": form("approve", forms.AnswerForm),
+            "reject": form("reject", forms.AnswerForm),
+            "will": cases.offer(self.view, Verdict(proposal.verdict), user).consequence_text
+            if Verdict(proposal.verdict) in VERDICTS[CaseKind(self.case.kind)]
+            else "",
+        }
+
+    def _inquiry(self) -> dict[str, Any]:
+        """Return whether the provider can be asked by a person, and from when on."""
+        kind, slot = self.view.kind, self.slot
+        again: datetime | None = None
+        if slot.inquired_at is not None:
+            again = slot.inquired_at + timedelta(seconds=cases.COOL_DOWN)
+        possible = kind is not None and kind.inquirable and slot.status == EffectStatus.UNKNOWN
+        return {
+            "shown": possible and self.request.user.has_perm(RULE) and self.case.closed_at is None,
+            "again": again if again is not None and again > self.around.now else None,
+        }
+
+
+def said(refused: Refused) -> dict[str, Any]:
+    """Return a refusal as the page shows it: what moved is told apart from what is not allowed."""
+    return {
+        "moved": refused.code == "MOVED",
+        "text": str(refused),
+        "what": refused.params.get("what", ""),
+        "by": refused.params.get("by", ""),
+        "at": refused.params.get("at"),
+        "problems": [],
+    }
+
+
+def unread(problems: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return a form's problems as the page shows them."""
+    return {"moved": False, "text": _("What you typed cannot be taken as it is."), "problems": problems}

@@ -42,6 +42,14 @@ MATRIX: dict[str, Row] = {
     "admin:index": Row("view_job"),
     "admin:inbox": Row("view_case"),
     "admin:case": Row("view_case", lambda job: [casework.of(job)]),
+    **{
+        f"admin:case-{act}": Row("view_case", lambda job: [casework.of(job)], answer=302)
+        for act in ("rule", "take", "give-back", "park", "comment", "inquire")
+    },
+    **{
+        f"admin:case-{act}": Row("view_case", lambda job: [casework.of(job), job.id], answer=302)
+        for act in ("approve", "reject")
+    },
     "admin:jobs": Row("view_job"),
     "admin:job": Row("view_job", lambda job: [job.id]),
     "admin:queues": Row("view_queue"),
@@ -149,6 +157,30 @@ def test_page_of_ours_is_for_reading_only(name, browse, job):
     url = reverse(name, args=MATRIX[name].arguments(job))
     for method in ("post", "put", "patch", "delete"):
         assert getattr(browse("admin"), method)(url).status_code == 405
+
+
+ACTS: dict[str, set[str]] = {
+    **dict.fromkeys(
+        ["take", "give-back", "park", "comment", "rule", "reject"], {"adjudicator", "approver", "admin"}
+    ),
+    "inquire": {"adjudicator", "admin"},
+    "approve": {"approver", "admin"},
+}
+"""Who may send each form of a case. What is sent here says not what was seen, so that nothing happens."""
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_form_of_a_case_is_for_whom_it_says(act, browse, job):
+    url = reverse(f"admin:case-{act}", args=MATRIX[f"admin:case-{act}"].arguments(job))
+    for role in (*ROLES, "nobody", "outsider", "anonymous"):
+        expected = 302 if role in ("outsider", "anonymous") else 400 if role in ACTS[act] else 403
+        assert browse(role).post(url).status_code == expected, role
+
+
+def test_every_form_of_a_case_has_a_row():
+    assert {f"admin:case-{act}" for act in ACTS} == {
+        name for name in MATRIX if name.startswith("admin:case-")
+    }
 
 
 def test_tokens_digest_is_on_no_page(browse, one_of_each):
