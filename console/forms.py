@@ -65,7 +65,7 @@ def _words(label: Any, **more: Any) -> forms.CharField:
 class RulingForm(SeenForm):
     """One verdict of the case's closed list, with why."""
 
-    verdict = forms.ChoiceField()
+    verdict = forms.ChoiceField(label=gettext_lazy("Ruling"))
     reference = forms.CharField(
         label=gettext_lazy("Provider reference"), max_length=LONGEST_REFERENCE, required=False
     )

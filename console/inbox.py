@@ -58,6 +58,9 @@ class Waiting:
     since: datetime | None
 
 
+NOTHING = Waiting(bounded.Count(0), urgent=False, since=None)
+
+
 def open_cases() -> QuerySet[Case]:
     """Return the cases that nobody has closed (`case_open`)."""
     cases: QuerySet[Case] = Case.objects.filter(closed_at__isnull=True)

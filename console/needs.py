@@ -77,10 +77,10 @@ class Needs:
         )
 
 
-def read(around: Surroundings) -> Needs:
-    """Return what needs a person at this moment."""
+def read(around: Surroundings, *, cases: bool = True) -> Needs:
+    """Return what needs a person at this moment; `cases` only for who may see them."""
     failed, more = failed_lately(around.now)
-    waiting = inbox.waiting(around.now)
+    waiting = inbox.waiting(around.now) if cases else inbox.NOTHING
     return Needs(
         cases=waiting.count,
         cases_since=waiting.since,

@@ -136,9 +136,12 @@ class CasePage(Page):
         """Return the forms; `bound` are those that come back with what was typed into them."""
         user, case, view = self.request.user, self.case, self.view
         seen = {"version": case.version, "snapshot": view.snapshot}
+        first = next(iter(forms.PARKING))
 
         def form(name: str, kind: Any, *arguments: Any) -> Any:
-            return bound.get(name) or kind(*arguments, initial=seen, auto_id=f"{name}-%s")
+            return bound.get(name) or kind(
+                *arguments, initial=seen | {"minutes": first}, auto_id=f"{name}-%s"
+            )
 
         ruling = form("rule", forms.RulingForm, case.kind)
         typed = ruling.data.get("verdict", "") if ruling.is_bound else ""
@@ -148,9 +151,6 @@ class CasePage(Page):
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
             "choices": self._choices(typed),
             "rule": ruling,
-            "fields": [
-                ruling[name] for name in ruling.fields if name not in ("verdict", "version", "snapshot")
-            ],
             "seen": seen,
             "proposal": self._proposal(form),
             "approval": view.approval,
@@ -205,9 +205,7 @@ def said(refused: Refused) -> dict[str, Any]:
     return {
         "moved": refused.code == "MOVED",
         "text": str(refused),
-        "what": refused.params.get("what", ""),
-        "by": refused.params.get("by", ""),
-        "at": refused.params.get("at"),
+        "what": _sentence(refused),
         "problems": [],
     }
 
@@ -215,3 +213,9 @@ def said(refused: Refused) -> dict[str, Any]:
 def unread(problems: list[tuple[str, str]]) -> dict[str, Any]:
     """Return a form's problems as the page shows them."""
     return {"moved": False, "text": _("What you typed cannot be taken as it is."), "problems": problems}
+
+
+def _sentence(refused: Refused) -> str:
+    """Return what changed as a sentence of its own; a person's name begins it as it is written."""
+    what = str(refused.params.get("what", ""))
+    return what[:1].upper() + what[1:] if refused.params.get("what_code") == "MOVED_SLOT" else what

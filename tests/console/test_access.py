@@ -160,9 +160,8 @@ def test_page_of_ours_is_for_reading_only(name, browse, job):
 
 
 ACTS: dict[str, set[str]] = {
-    **dict.fromkeys(
-        ["take", "give-back", "park", "comment", "rule", "reject"], {"adjudicator", "approver", "admin"}
-    ),
+    **{act: {"adjudicator", "approver", "admin"} for act in ("take", "give-back", "park", "comment")},
+    **{act: {"adjudicator", "approver", "admin"} for act in ("rule", "reject")},
     "inquire": {"adjudicator", "admin"},
     "approve": {"approver", "admin"},
 }

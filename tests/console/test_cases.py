@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import uuid
 from datetime import timedelta
@@ -312,7 +313,7 @@ def test_ruling_on_what_has_moved_says_what_changed_and_keeps_the_words(adjudica
     assert answer.status_code == 409
     said = text_of(answer)
     assert "Nothing was written: the case moved while you were deciding." in said
-    assert "Eve commented at" in said
+    assert "eve commented at" in said
     body = answer.content.decode()
     assert "my own words" in body
     assert 'value="ch_9"' in body
@@ -403,6 +404,7 @@ def test_case_is_parked_and_brought_back(adjudicator):
     case = scene.unknown().case
     assert post(adjudicator, case, "park", minutes="120").status_code == 302
     until = Case.objects.get(pk=case.pk).parked_until
+    assert until is not None
     assert timedelta(minutes=118) < until - clock() < timedelta(minutes=121)
     assert post(adjudicator, case, "park", minutes="").status_code == 302
     assert Case.objects.get(pk=case.pk).parked_until is None
@@ -425,7 +427,7 @@ def test_act_on_what_has_moved_is_refused_and_says_so(adjudicator, act):
     cases.comment(case.id, "news", actor=scene.user("eve", "rule_effect"))
     answer = post(adjudicator, case, act, seen_as=sight, text="kept words", minutes="30")
     assert answer.status_code == 409
-    assert "Eve commented at" in text_of(answer)
+    assert "eve commented at" in text_of(answer)
     if act == "comment":
         assert "kept words" in answer.content.decode()
     assert Comment.objects.count() == 1
@@ -499,11 +501,11 @@ def test_what_others_wrote_stays_text(browse, evil):
         currency=evil[:8],
         etag=evil,
         reference=evil,
-        payload=casework.json.dumps({evil: evil, "same": 1}),
-        conflict_payload=casework.json.dumps({evil: evil + "x", "same": 1}),
+        payload=json.dumps({evil: evil, "same": 1}),
+        conflict_payload=json.dumps({evil: evil + "x", "same": 1}),
     )
     casework.evidence(case, body=evil, reference=evil, actor=evil, outcome=evil[:20])
-    casework.evidence(case, body=casework.json.dumps({evil: evil}))
+    casework.evidence(case, body=json.dumps({evil: evil}))
     cases.comment(case.id, evil, actor=scene.user("eve", "rule_effect"))
     casework.alter(case, owner=evil[:150], owned_until=clock() + timedelta(minutes=5))
     answers = [
@@ -539,3 +541,10 @@ def test_no_page_of_a_case_has_a_script_or_a_style_of_its_own(browse):
         assert not re.search(r"\son[a-z]+=", body)
         assert not re.search(r"<script(?![^>]*\ssrc=)[^>]*>", body)
         assert "script-src" in answer.headers["Content-Security-Policy"]
+
+
+def test_jobs_page_lists_its_effects_with_key_reference_and_case(viewer):
+    matter = scene.unknown()
+    body = viewer.get(reverse("admin:job", args=[matter.job.id])).content.decode()
+    assert f'href="{reverse("admin:case", args=[matter.case.id])}">open</a>' in body
+    assert f'title="{matter.slot.id}"' in body
