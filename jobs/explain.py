@@ -73,6 +73,7 @@ CATALOGUE = {
     "MOVED_COMMENT": gettext_noop("%(by)s commented at %(at)s."),
     "MOVED_EVIDENCE": gettext_noop("%(by)s brought new evidence (%(outcome)s) at %(at)s."),
     "MOVED_CANCEL": gettext_noop("%(by)s asked to cancel the job at %(at)s."),
+    "MOVED_MOOT": gettext_noop("the job ended as %(status)s at %(at)s."),
     "MOVED_SLOT": gettext_noop("the effect became %(status)s at %(at)s."),
     "VERDICT_UNKNOWN": gettext_noop("There is no verdict %(verdict)s."),
     "NOT_OFFERED": gettext_noop("%(verdict)s is no ruling on a case of the kind %(kind)s."),

@@ -18,7 +18,7 @@ from jobs.explain import clock, sentence
 from jobs.ledger import cases as rows
 from jobs.ledger.session import Session, transact
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
-from jobs.models.case import VERDICTS, CaseKind, Verdict
+from jobs.models.case import VERDICTS, CaseKind, ClosedAs, Verdict
 from jobs.operations.actor import APPROVE, RULE, admit, person_of, signed
 from jobs.outcomes import Refused
 from jobs.status import AttemptStatus, EffectStatus
@@ -36,6 +36,8 @@ IMPLICIT = "job"
 
 Said = tuple[str, dict[str, Any]]
 """A code of the catalogue and its parameters."""
+Stop = tuple[Said | None, datetime | None] | None
+"""What stands against a verdict, and when that is over by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +217,15 @@ def offers(view: View, user: Any, *, attested: bool = False) -> list[Offer]:
 
 def offer(view: View, verdict: Verdict, user: Any, *, attested: bool = False) -> Offer:
     """Judge one verdict; see `offers`."""
-    why, opens_at = (
-        _closed(view) or _not_his(view, verdict, user) or _against(view, verdict, attested) or (None, None)
-    )
-    return Offer(
-        verdict, why is None, why, opens_at, takes_second(view, verdict), _consequence(view, verdict)
-    )
+    stop = _not_his(view, verdict, user) if view.case.closed_at is None else None
+    why, opens_at = stop or against(view, verdict, attested=attested) or (None, None)
+    consequence = _consequence(view, verdict)
+    return Offer(verdict, why is None, why, opens_at, takes_second(view, verdict), consequence)
 
 
-Stop = tuple[Said | None, datetime | None] | None
+def against(view: View, verdict: Verdict, *, attested: bool = False) -> Stop:
+    """Return what stands against a verdict, whoever gives it."""
+    return _closed(view) or _against(view, verdict, attested)
 
 
 def takes_second(view: View, verdict: Verdict) -> bool:
@@ -497,6 +499,9 @@ def moved(view: View) -> Refused:
     if view.job.cancel_requested_at is not None:
         asked_at = view.job.cancel_requested_at
         happened.append((asked_at, "MOVED_CANCEL", {"by": view.job.cancel_requested_by, "at": asked_at}))
+    if view.case.closed_at is not None and view.case.closed_as == ClosedAs.MOOT:
+        closed = {"status": view.job.status, "at": view.case.closed_at}
+        happened.append((view.case.closed_at, "MOVED_MOOT", closed))
     slot = {"status": view.effect.status, "at": view.effect.changed_at, "by": ""}
     happened.append((view.effect.changed_at, "MOVED_SLOT", slot))
     # Of what was written at one instant, the first in this list says the most.

@@ -26,7 +26,7 @@ from jobs.models import Case, EffectSlot, Job, Proposal
 from jobs.models.case import VERDICTS, CaseKind, Verdict
 from jobs.operations import cases
 from jobs.operations.actor import APPROVE, RULE, Actor, admit, person_of
-from jobs.operations.cases import View, look, needed
+from jobs.operations.cases import Stop, View, look, needed
 from jobs.outcomes import InvalidJob, Refused
 from jobs.status import JobStatus
 from jobs.verbs.base import need_reason
@@ -118,7 +118,8 @@ def rule(
             raise Refused("NOT_OFFERED", verdict=verdict.value, kind=case.kind)
         if case.closed_at is not None or (case.version, view.snapshot) != (seen_version, snapshot):
             raise cases.moved(view)
-        _need_offer(view, verdict, person.user, attested)
+        offered = cases.offer(view, verdict, person.user, attested=attested)
+        _need((offered.why, offered.opens_at))
         if verdict is Verdict.HAPPENED and view.kind is not None and not view.kind.is_reference(reference):
             raise Refused("REFERENCE_FORMAT", pattern=view.kind.reference)
         sentence = Sentence(
@@ -139,7 +140,7 @@ def rule(
             assert view.proposal is not None  # noqa: S101  (offered only where one is open)
             _decide(session, view.proposal, "approved", person, reason)
         elif cases.takes_second(view, verdict):
-            return _propose(session, view, sentence)
+            return _propose(session, view, sentence, person.user.pk)
         return _pass(session, view, sentence, action="rule")
 
     return _transact(work, using, now)
@@ -175,7 +176,7 @@ def approve(
         if not (signed_facts and same_slot):
             raise cases.moved(view)
         asked = json.loads(proposal.asked)
-        _need_offer(view, verdict, person.user, bool(asked.get("attested")), permitted=True)
+        _need(cases.against(view, verdict, attested=bool(asked.get("attested"))))
         _decide(session, proposal, "approved", person, reason)
         sending = verdict is Verdict.SEND
         sentence = Sentence(
@@ -251,22 +252,19 @@ def _not_self(proposal: Proposal, view: View, person: Actor) -> None:
     asked_by = {proposal.by}
     if proposal.verdict == Verdict.SEND:
         asked_by = {person_of(proposal.by), person_of(view.job.enqueued_by)}
-    if person.name in asked_by:
+    same = json.loads(proposal.asked).get("account") == str(person.user.pk)
+    if same or person.name in asked_by:
         raise Refused("SELF_APPROVAL", user=person.name)
 
 
-def _need_offer(view: View, verdict: Verdict, user: Any, attested: bool, *, permitted: bool = False) -> None:
+def _need(stop: Stop) -> None:
     """Refuse with the guard that does not hold now."""
-    offered = cases.offer(view, verdict, user, attested=attested)
-    if offered.why is None:
-        return
-    code, params = offered.why
-    if permitted and code == "NOT_PERMITTED":
-        return
-    raise Refused(code, **params)
+    if stop is not None and stop[0] is not None:
+        code, params = stop[0]
+        raise Refused(code, **params)
 
 
-def _propose(session: Session, view: View, it: Sentence) -> Proposed:
+def _propose(session: Session, view: View, it: Sentence, account: object) -> Proposed:
     other = view.proposal
     if other is not None and other.by != it.by and (other.expires_at is None or other.expires_at > view.now):
         raise Refused("ASKED_ALREADY", by=other.by, verdict=other.verdict, at=other.at)
@@ -275,6 +273,7 @@ def _propose(session: Session, view: View, it: Sentence) -> Proposed:
         "reason": it.reason,
         "attested": it.attested,
         "snapshot": it.snapshot,
+        "account": str(account),  # a person who has another name by now is the same one
     }
     proposal_id = rows.propose(
         session,

@@ -17,7 +17,7 @@ from jobs.operations.cases import View
 from jobs.outcomes import Ending, Lease
 from jobs.status import EffectStatus, JobStatus, WaitReason
 from jobs.verbs.base import HOOKS
-from jobs.verbs.effects import EffectRuntime, Gate, Word, ask_of
+from jobs.verbs.effects import EffectRuntime, Word, ask_of
 from jobs.vocabulary import JOB
 from tests import build
 from tests.build import at
@@ -34,7 +34,12 @@ runtime = EffectRuntime(JOB, hooks=HOOKS)
 def kind(replay: str = "queryable", **more: Any) -> EffectKind:
     """Register the effect kind of these tests; in flight for 60 s, settled after 100 s."""
     effect_kinds.forget(PAY)
-    declared = {"settle_after": 100, "in_flight": 60, "amount": "amount", "currency": "currency"} | more
+    declared: dict[str, Any] = {
+        "settle_after": 100,
+        "in_flight": 60,
+        "amount": "amount",
+        "currency": "currency",
+    } | more
 
     @effect_kind(PAY, replay=replay, label="pay {to}", target="to", **declared)
     def pay(_request: Any) -> Sent:
@@ -46,7 +51,7 @@ def kind(replay: str = "queryable", **more: Any) -> EffectKind:
 
 def gate(
     lease: Lease, payload: Any = None, *, grant: uuid.UUID | None = None, now: datetime = build.T0
-) -> Gate:
+) -> Any:
     """Come to the gate of the one effect."""
     ask = ask_of(PAY, "pay", payload or PAYLOAD, limit=10_000, depth=8)
     return runtime.gate(lease, ask, grant_id=(grant or uuid.uuid4()).hex, now=now)
@@ -55,7 +60,7 @@ def gate(
 class Matter:
     """One open matter: its job, slot and case as they are now."""
 
-    def __init__(self, lease: Lease, grant: uuid.UUID | None = None) -> None:
+    def __init__(self, lease: Lease, grant: Any = None) -> None:
         self.lease = lease
         self.grant = grant
 
@@ -82,7 +87,11 @@ class Matter:
     ) -> Any:
         """Rule on what is seen at `now`, or on an earlier `view`."""
         seen = view or self.look(now)
-        given = {"reason_code": "other", "reason": "because", "seen_version": seen.case.version}
+        given: dict[str, Any] = {
+            "reason_code": "other",
+            "reason": "because",
+            "seen_version": seen.case.version,
+        }
         return rulings.rule(
             seen.case.id, verdict, actor=actor, now=now, **({"snapshot": seen.snapshot} | given | more)
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import uuid
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import transaction
 
 from jobs.models import Case, Comment, Evidence, Job, Proposal, Ruling
-from jobs.operations import rulings
+from jobs.operations import cases, rulings
 from jobs.operations.rulings import Proposed, Ruled
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus, JobStatus
@@ -208,6 +209,15 @@ def test_nobody_approves_his_own(cyd):
     assert (refused.value.code, matter.written()) == ("SELF_APPROVAL", before)
 
 
+def test_another_name_makes_nobody_another_person(cyd):
+    matter = scene.unknown(second_person="always")
+    matter.rule("did_not_happen", cyd)
+    type(cyd).objects.filter(pk=cyd.pk).update(username="somebody")
+    with build.savepoint(), pytest.raises(Refused) as refused:
+        matter.approve(cyd)
+    assert refused.value.code == "SELF_APPROVAL"
+
+
 def test_a_second_person_confirms_the_facts_that_the_first_one_signed(ada, bea):
     matter = scene.unknown(second_person="always")
     matter.rule("did_not_happen", ada)
@@ -222,7 +232,7 @@ def test_a_comment_must_be_seen_by_the_second_person_and_undoes_nothing(ada, bea
     matter = scene.unknown(second_person="always")
     matter.rule("did_not_happen", ada)
     view = matter.look()
-    scene.cases.comment(view.case.id, "I called them", actor=ada, now=at(10_001))
+    cases.comment(view.case.id, "I called them", actor=ada, now=at(10_001))
     with build.savepoint(), pytest.raises(Refused) as refused:
         matter.approve(bea, view=view)
     assert refused.value.params["what_code"] == "MOVED_COMMENT"
@@ -389,7 +399,12 @@ def test_no_operator_retries_a_job_while_a_contradiction_is_open(ada):
     Job.objects.cancel(matter.job.id, actor="x", reason="y", now=LATER)
     scene.report(matter.lease, matter.grant, EffectStatus.COMMITTED, now=LATER, response="{}")
     assert (matter.job.status, matter.slot.status) == (JobStatus.CANCELLED, "committed")
-    again = {"state_version": matter.job.state_version, "actor": "x", "reason": "y", "now": LATER}
+    again: dict[str, Any] = {
+        "state_version": matter.job.state_version,
+        "actor": "x",
+        "reason": "y",
+        "now": LATER,
+    }
     with build.savepoint(), pytest.raises(Refused) as refused:
         Job.objects.retry(matter.job.id, **again)
     assert refused.value.code == "CONTRADICTION"
@@ -411,5 +426,5 @@ def test_a_job_that_gave_itself_up_is_ruled_on_as_one_effect(ada, bea):
 
 def test_comments_are_kept(ada):
     matter = scene.unknown()
-    scene.cases.comment(matter.case.id, "called them", actor=ada, now=LATER)
+    cases.comment(matter.case.id, "called them", actor=ada, now=LATER)
     assert [(c.by, c.text) for c in Comment.objects.all()] == [("ada", "called them")]

@@ -37,8 +37,8 @@ class Command(BaseCommand):
         return _(
             "Look at the cases of outside effects and decide them. `show` prints the snapshot that `rule`, "
             "`approve` and `reject` ask for: what you decide on is what you saw. An id may be cut to its "
-            "first digits (at least 8) where that is unique. Exit codes: 0 done, 1 refused, 2 bad usage, 3 no such "
-            "case, 4 the database cannot be used, 5 asked for, a second person decides."
+            "first digits (at least 8) where that is unique. Exit codes: 0 done, 1 refused, 2 bad usage, "
+            "3 no such case, 4 the database cannot be used, 5 asked for, a second person decides."
         )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
