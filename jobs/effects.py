@@ -11,6 +11,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -22,6 +23,7 @@ from jobs.effect_kinds import AlreadyThere, Declined, EffectKind, Found, NotFoun
 from jobs.effect_kinds import Verdict as Proof
 from jobs.failpoints import failpoint
 from jobs.ledger.slots import Slot
+from jobs.models import EffectSlot
 from jobs.outcomes import Code, Outcome
 from jobs.status import EffectStatus
 from jobs.verbs.base import HOOKS
@@ -38,6 +40,8 @@ INQUIRY_SECONDS = 60
 """For how long one process has the turn to ask about a slot."""
 ASK_AGAIN_SECONDS = 5.0
 LEAST_WAIT = 0.2
+IMPLICIT = "job"
+"""The kind of the slot that stands for a whole run whose outcome nobody knows."""
 
 
 class EffectProblem(Exception):
@@ -346,8 +350,33 @@ def what_next(slot: Slot, *, sent_again: bool = False) -> Stopped:
     return Uncertain(f"{slot.kind} {slot.slot}: the provider cannot say what became of it")
 
 
-# -- inquiry
-# ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """What a person said that came of a whole run."""
+
+    value: Any
+
+
+def ruled_result(held: Held) -> Ruled | None:
+    """Return the result that a ruling gave a job whose run was uncertain as a whole, or None.
+
+    Asked only where the generation has grown beyond the attempts: by a recovery or a resolution.
+    """
+    found = (
+        EffectSlot.objects.using(held.using)
+        .filter(
+            job_id=uuid.UUID(held.lease.job_id),
+            revision=held.lease.revision,
+            kind=IMPLICIT,
+            status=EffectStatus.COMMITTED,
+        )
+        .values_list("response", flat=True)
+        .first()
+    )
+    return None if found is None else Ruled(json.loads(found))
+
+
+# -- inquiry --
 
 
 def inquire(

@@ -174,6 +174,15 @@ def effect(
         "status": status,
         "version": 1,
         "in_conflict": False,
+        "conflict_digest": "",
+        "use_recorded": False,
+        "ruled_abandon": False,
+        "label": "",
+        "target": "",
+        "currency": "",
+        "etag": "",
+        "earlier_unresolved": False,
+        "inquiries": 0,
         "payload": "null",
         "payload_digest": "0" * 64,
         "granted_attempt_id": uuid.UUID(lease.attempt_id) if granted else None,
@@ -235,7 +244,15 @@ def fenced_worker(worker_id: str) -> None:
 
 def register(worker_id: str) -> None:
     """Write a live worker's row."""
-    facts: dict[str, Any] = {"host": "host", "pid": 1, "boot_id": "", "version": "", "concurrency": 1}
+    facts: dict[str, Any] = {
+        "host": "host",
+        "pid": 1,
+        "boot_id": "",
+        "pid_namespace": "",
+        "pid_started": None,
+        "version": "",
+        "concurrency": 1,
+    }
     with_names = {"queues": [QUEUE], "kinds": [KIND]} | facts
     ledger(lambda session: worker_rows.register(session, id=worker_id, epoch=epoch(), **with_names))
 

@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def asks_database(item: pytest.Item) -> bool:
     """Return whether a test may use the product's database, by its marks and fixtures or theirs."""
+    if item.get_closest_marker("looks_alike"):
+        return False
     fixtures = set(getattr(item, "fixturenames", ()))
     return bool(
         item.get_closest_marker("django_db") or fixtures & {"db", "transactional_db", "django_db_setup"}

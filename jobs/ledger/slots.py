@@ -150,8 +150,10 @@ def job_of(session: Session, effect_id: str) -> Any:
 
 def may(session: Session, verb: str, token: dict[str, Any]) -> bool:
     """Return whether the fence of `verb` holds for a token now, under the lock that is held."""
-    return bool(session.run(MAY.replace("FENCE", fence.fence(verb)), {"leases": [token]}))
+    return bool(session.run(MAY.replace("FENCE", FENCES[verb]), {"leases": [token]}))
 
+
+FENCES = {verb: fence.fence(verb) for verb in ("prepare", "grant")}
 
 MAY = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
@@ -283,7 +285,7 @@ def grant(
         digest=slot.payload_digest,
     ):
         return False
-    opened = OPEN_JOB.replace("FENCE", fence.fence("grant"))
+    opened = OPEN_JOB.replace("FENCE", FENCES["grant"])
     if not session.run(opened, {"leases": [token]}, more=0 if slot.is_open else 1):
         raise NotGranted
     text = GRANT.replace("APPROVED", "true" if needs_approval else "false")
@@ -491,6 +493,29 @@ UPDATE jobs_effectslot AS s
  WHERE s.id = %(id)s AND s.status = 'unknown' AND s.sender_ended_at IS NULL AND s.granted_attempt_id = %(attempt)s
 RETURNING s.id
 """
+
+
+# Whoever runs the job asks for himself; so do these two when nobody does.
+TO_ASK = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT s.id, s.kind
+  FROM jobs_effectslot s JOIN {table} j ON j.{id} = s.job_id CROSS JOIN t
+ WHERE s.status = 'unknown'
+   AND s.inquirable
+   AND NOT s.in_conflict
+   AND j.{status} <> {:running}
+   AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
+   AND (s.inquired_at IS NULL OR {plus:s.inquired_at+%(every)s} <= t.now
+        OR s.inquired_at < {plus:s.sender_ended_at+s.settle_seconds}
+           AND {plus:s.sender_ended_at+s.settle_seconds} <= t.now)
+ ORDER BY s.changed_at
+ LIMIT %(limit)s
+"""
+
+
+def to_ask(session: Session, *, every: int, limit: int) -> list[tuple[str, str]]:
+    """Return slots, with their kinds, that the provider should be asked about now; the longest unknown first."""
+    return [(row[0], row[1]) for row in session.run(TO_ASK, every=every, limit=limit)]
 
 
 def begin_inquiry(session: Session, effect_id: str, *, seconds: int) -> bool:

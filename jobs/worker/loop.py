@@ -29,6 +29,7 @@ from jobs.worker.duties import Duties
 from jobs.worker.endings import Endings
 from jobs.worker.held import Held, Holdings, boottime
 from jobs.worker.pace import Pace
+from jobs.worker.reconciler import Reconciler
 from jobs.worker.running import timed_out
 from jobs.worker.slots import Slots
 from jobs.worker.stop import ERROR, Stop
@@ -83,6 +84,7 @@ class Worker:
             runtime, self.holdings, worker_id=self.id, queues=self.queues, tally=self.tally, clock=clock
         )
         self.duties = Duties(runtime, worker_id=self.id, clock=clock)
+        self.reconciler = Reconciler(runtime, worker_id=self.id, clock=clock)
         self.beat = Beat(runtime, self.holdings, clock=clock, describe=self.describe, worker_id=self.id)
         self.passed: dict[str, float] = {}
         self.hungry = True
@@ -282,5 +284,8 @@ class Worker:
             "epoch": self.claims.epoch,
             "stopping": self.stop.asked.is_set(),
             "stopped": self.stopped,
-            "passes": {name: iso(now - at) for name, at in (self.passed | self.duties.passed).items()},
+            "passes": {
+                name: iso(now - at)
+                for name, at in (self.passed | self.duties.passed | self.reconciler.passed).items()
+            },
         }

@@ -21,6 +21,7 @@ from jobs.worker.ear import Listener, LogFile
 from jobs.worker.held import Held
 from jobs.worker.loop import PROBE_SECONDS, STOPPED, Worker
 from jobs.worker.outage import Outage
+from jobs.worker.reconciler import EVERY_SECONDS as RECONCILE_SECONDS
 from jobs.worker.status_line import StatusLine
 from jobs.worker.stop import CLEAN, ERROR, LEFT_RUNNING
 
@@ -112,6 +113,7 @@ class ThreadedWorker(Worker):
             ("claim", self._claim_loop),
             ("settle", self._settle_loop),
             ("beat", self._beat_loop),
+            *((("reconcile", self._reconcile_loop),) if self.reconciler.is_needed else ()),
         ):
             self._threads[name] = threading.Thread(target=loop, name=name, daemon=True)
             self._threads[name].start()
@@ -223,6 +225,13 @@ class ThreadedWorker(Worker):
         if self.beat.fenced:
             self.stop.ask("this worker was fenced", code=ERROR)
         self._ended.wait(TICK)
+
+    def _reconcile_loop(self) -> None:
+        self._loop("reconcile", self._reconcile_turn, self._ended.wait)
+
+    def _reconcile_turn(self) -> None:
+        self.reconciler.turn()
+        self._ended.wait(RECONCILE_SECONDS)
 
     def _check_loops(self) -> None:
         for name, thread in self._threads.items():

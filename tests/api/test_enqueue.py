@@ -207,7 +207,16 @@ def test_kind_of_a_live_worker_elsewhere_is_known(api):
     from jobs.vocabulary import JOB
 
     def register(now):
-        values = {"host": "h", "pid": 1, "boot_id": "", "version": "", "concurrency": 1, "epoch": 1}
+        values = {
+            "host": "h",
+            "pid": 1,
+            "boot_id": "",
+            "pid_namespace": "",
+            "pid_started": None,
+            "version": "",
+            "concurrency": 1,
+            "epoch": 1,
+        }
         transact(
             lambda s: worker.register(
                 s, id=f"h:1:{now}", queues=["default"], kinds=["elsewhere.kind"], **values

@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser.addresses import pages
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 
 
 COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}

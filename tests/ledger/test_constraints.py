@@ -10,9 +10,12 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, connection
 
-from jobs.models import Attempt, EffectSlot, Job, Minute, Queue, Scheduler
+from jobs.ledger import cases
+from jobs.ledger.session import Session, transact
+from jobs.models import Attempt, Case, EffectSlot, Job, Minute, Proposal, Queue, Scheduler
 from jobs.models.protected import Protected
 from jobs.status import JobStatus
+from jobs.vocabulary import JOB as JOB_WORDS
 from tests import build
 from tests.build import at
 
@@ -79,6 +82,38 @@ def _effect(**columns: Any) -> Callable[[], None]:
     return write
 
 
+def _case(**columns: Any) -> Callable[[], None]:
+    def write() -> None:
+        build.job(UNCERTAIN)
+        _update(Case, Case.objects.get().pk, **columns)
+
+    return write
+
+
+def _asked() -> Proposal:
+    """Ask for a second person's word about an uncertain job's effect."""
+    build.job(UNCERTAIN)
+    case = Case.objects.get()
+
+    def ask(session: Session) -> None:
+        cases.propose(session, case.pk, case.effect_id, "did_not_happen", by="first", seconds=60)
+
+    transact(ask, using="default", vocabulary=JOB_WORDS, durable=False)
+    return Proposal.objects.get()
+
+
+def _proposal(**columns: Any) -> Callable[[], None]:
+    return lambda: _update(Proposal, _asked().pk, **columns)
+
+
+def _second_of(table: type[Protected], first: Callable[[], Any]) -> Callable[[], None]:
+    def write() -> None:
+        first()
+        _second(table, _all_but_the_key(table))
+
+    return write
+
+
 def _second(table: type[Protected], columns: str) -> None:
     """Insert the only row of `table` again under another key; `columns` are all but the key."""
     key = "1 + id" if table is Minute else ("'x'" if table is EffectSlot else f"'{uuid.uuid4()}'")
@@ -100,6 +135,20 @@ def _two_attempts_of_one_generation() -> None:
 def _two_slots_of_one_name() -> None:
     build.effect(build.running())
     _second(EffectSlot, _all_but_the_key(EffectSlot))
+
+
+CASES: list[tuple[str, Callable[[], None]]] = [
+    ("case_kind_known", _case(kind="maybe")),
+    ("case_closed_says_how", _case(closed_at=A_TIME)),
+    ("case_closed_says_how", _case(closed_as="ruled")),
+    ("case_closed_says_how", _case(closed_at=A_TIME, closed_as="forgotten")),
+    ("case_open_once", _second_of(Case, lambda: build.job(UNCERTAIN))),
+    ("proposal_never_self", _proposal(decision="approved", decided_by="first", decided_at=A_TIME)),
+    ("proposal_decided_says_who", _proposal(decision="approved", decided_by="second")),
+    ("proposal_decided_says_who", _proposal(decision="perhaps", decided_at=A_TIME)),
+    ("proposal_decided_says_who", _proposal(decided_at=A_TIME)),
+    ("proposal_open_once", _second_of(Proposal, _asked)),
+]
 
 
 def _two_rows_of_one_minute() -> None:
@@ -164,6 +213,7 @@ def _audit_entry(assignment: str) -> Callable[[], None]:
 
 
 OTHERS: list[tuple[str, Callable[[], None]]] = [
+    *CASES,
     ("job_unique_key", _two_jobs_of_one_key),
     ("job_unique_key", _an_ended_key_kept_for_ever),
     ("attempt_generation_once", _two_attempts_of_one_generation),

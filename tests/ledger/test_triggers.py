@@ -11,7 +11,7 @@ import pytest
 from django.db import IntegrityError, connection
 
 from jobs.guards import TRIGGERS, guarding
-from jobs.models import AuditEntry, Job
+from jobs.models import AuditEntry, Case, Job
 from jobs.outcomes import Lease
 from jobs.status import JobStatus
 from tests import build
@@ -117,6 +117,27 @@ def _delete(statement: str, **columns: Any) -> Callable[[], None]:
     return write
 
 
+def _told(statement: str) -> Callable[[], None]:
+    """Do something to the one piece of evidence, or the one ruling, that there is."""
+
+    def write() -> None:
+        build.job(JobStatus.UNCERTAIN)
+        case = Case.objects.get()
+        _sql(
+            "INSERT INTO jobs_evidence (at, effect_id, source, outcome, decisive, reference, body, actor)"
+            f" VALUES ('{at(1)}', '{case.effect_id}', 'report', 'unknown', false, '', 'timeout', '')"
+        )
+        _sql(
+            "INSERT INTO jobs_ruling (at, case_id, effect_id, verdict, by, approved_by, reason_code, reason,"
+            " reference, compensate, attested, snapshot, slot_version)"
+            f" VALUES ('{at(2)}', '{case.pk.hex}', '{case.effect_id}', 'abandon', 'a', '', 'x', 'y', '',"
+            " false, false, '', 1)"
+        )
+        _sql(statement)
+
+    return write
+
+
 def _epoch_back() -> None:
     build.raise_epoch()
     _sql("UPDATE jobs_scheduler SET epoch = 1")
@@ -190,6 +211,10 @@ BROKEN: list[tuple[str, Callable[[], None]]] = [
         "effect_open_kept",
         _delete("DELETE FROM jobs_effectslot", status="executing"),
     ),
+    ("evidence_unchanged", _told("UPDATE jobs_evidence SET body = 'nothing'")),
+    ("evidence_stays", _told("DELETE FROM jobs_evidence")),
+    ("ruling_unchanged", _told("UPDATE jobs_ruling SET reason = 'other'")),
+    ("ruling_stays", _told("DELETE FROM jobs_ruling")),
     ("scheduler_epoch_grows", _epoch_back),
     ("scheduler_stays", lambda: _sql("DELETE FROM jobs_scheduler")),
     (

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import uuid
 
+from jobs import canon
+from jobs.effect_kinds import EffectKind
 from jobs.ledger.fence import VERBS
 from jobs.models import Job
 from jobs.outcomes import Outcome
+from jobs.verbs.base import HOOKS
+from jobs.verbs.effects import Ask, EffectRuntime, Word
+from jobs.vocabulary import JOB
 from tests import build
 from tests.build import TICK, at
 from tests.matrix.trial import UNCHANGED, Case, Statement, Trial, deadline, edited, instant, token
@@ -111,7 +116,42 @@ def _never_asked(trial: Trial) -> None:
     trial.lease = fresh.lease
 
 
+def _effects() -> EffectRuntime:
+    return EffectRuntime(JOB, hooks=HOOKS)
+
+
+def _ask(approval: str) -> Ask:
+    """What a handler asks for; a kind that is never registered will do."""
+    kind = EffectKind("tests.effect", send=lambda request: None, replay="non_replayable", approval=approval)
+    return Ask(kind, "send", "null", canon.digest("null"), None)
+
+
+def _gate(trial: Trial) -> str:
+    gate = _effects().gate(trial.lease, _ask("always"), grant_id=uuid.uuid4().hex, now=trial.now)
+    assert gate.word in (Word.APPROVAL, Word.REFUSED)
+    return _told(gate.outcome) if gate.outcome else ""
+
+
+def _prepared() -> Trial:
+    trial = _running()
+    trial.given["slot"] = (
+        _effects().gate(trial.lease, _ask("always"), grant_id=uuid.uuid4().hex, now=at(10)).slot
+    )
+    return trial
+
+
+def _grant(trial: Trial) -> str:
+    kind = _ask("never").kind
+    gate = _effects().grant_again(
+        trial.lease, trial.given["slot"], kind, grant_id=uuid.uuid4().hex, now=trial.now
+    )
+    assert gate.word in (Word.GRANTED, Word.REFUSED)
+    return _told(gate.outcome) if gate.outcome else ""
+
+
 HELD = (
+    Statement("prepare", _running, _gate, _of("prepare")),
+    Statement("grant", _prepared, _grant, _of("grant")),
     Statement(
         "renew",
         _running,

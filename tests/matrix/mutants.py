@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from jobs.ledger import cancel, claim, renew, settle
+from jobs.ledger import cancel, claim, renew, settle, slots
 from jobs.ledger.fence import VERBS
 
 PLACES: dict[str, tuple[ModuleType, str]] = {
     "renew": (renew, "RENEW"),
+    "prepare": (slots, "FENCES"),
+    "grant": (slots, "FENCES"),
     "stage": (settle, "STAGE"),
     "commit": (settle, "COMMIT"),
     "end": (settle, "FENCES"),

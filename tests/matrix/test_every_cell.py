@@ -20,7 +20,7 @@ from tests.matrix.world import Expected, World, look
 # A transaction of its own for each relation: thousands of savepoints in one are slow on PostgreSQL.
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LATER = {"enqueue", "predecessor", "resolve"}
+LATER = {"enqueue", "predecessor", "resolve", "doubt"}
 """Verbs that have no source among the jobs here: enqueue has tests of its own, the others come with edges and
 rulings."""
 

@@ -42,7 +42,16 @@ def flush():
 
 
 def register(name, now):
-    values = {"host": "h", "pid": 1, "boot_id": "", "version": "", "concurrency": 1, "epoch": 1}
+    values = {
+        "host": "h",
+        "pid": 1,
+        "boot_id": "",
+        "pid_namespace": "",
+        "pid_started": None,
+        "version": "",
+        "concurrency": 1,
+        "epoch": 1,
+    }
     ledger(lambda s: worker_rows.register(s, id=name, queues=["default"], kinds=[KIND], **values), now)
 
 

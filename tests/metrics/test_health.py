@@ -38,7 +38,16 @@ def ledger(work, now):
 
 
 def worker(name="h:1:a", *, now, queues=("default",), passes=None):
-    values = {"host": "h", "pid": 1, "boot_id": "", "version": "", "concurrency": 1, "epoch": 1}
+    values = {
+        "host": "h",
+        "pid": 1,
+        "boot_id": "",
+        "pid_namespace": "",
+        "pid_started": None,
+        "version": "",
+        "concurrency": 1,
+        "epoch": 1,
+    }
     ledger(lambda s: worker_rows.register(s, id=name, queues=list(queues), kinds=[KIND], **values), now)
     if passes is not None:
         shown = {part: moment.isoformat() for part, moment in passes.items()}

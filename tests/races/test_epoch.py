@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from jobs import canon
+from jobs.effect_kinds import EffectKind
 from jobs.handlers import Options
 from jobs.ledger import session
 from jobs.models import Job, Scheduler
-from jobs.outcomes import Lease
+from jobs.outcomes import Code, Lease, Outcome
 from jobs.status import JobStatus, WaitReason
+from jobs.verbs.base import HOOKS
+from jobs.verbs.effects import Ask, EffectRuntime
+from jobs.vocabulary import JOB
 from tests.build import KIND, RIVAL, at
 from tests.races.ground import PERSON, coherent, job_of, queue, take
 from tests.races.interleave import Explored, Race, Run, Scene
@@ -74,8 +80,10 @@ def test_nothing_of_an_older_epoch_is_accepted_after_the_raise_has_returned(race
 
 
 def test_nor_in_fifteen_hundred_orders_with_none_left_out_for_looking_alike(race: Race) -> None:
-    explored = commit_raise_takeover(race, most=SCHEDULES, every_order=True)
-    assert explored.complete or explored.schedules == SCHEDULES
+    # On SQLite a transaction begins when the one before has ended: there is little to interleave.
+    most = SCHEDULES if race.rows_are_locked else SCHEDULES // 10
+    explored = commit_raise_takeover(race, most=most, every_order=True)
+    assert explored.complete or explored.schedules == most
     assert explored.retries == 0
 
 
@@ -91,7 +99,16 @@ def test_the_explorer_finds_the_commit_that_slips_past_a_raise_without_the_table
     assert any("schedule=" in note for note in caught.value.__notes__), "it says which order it was"
 
 
+def granted(lease: Lease) -> Outcome:
+    """Ask for the permission to send, and say whether it was given."""
+    kind = EffectKind("tests.effect", send=lambda request: None, replay="idempotent")
+    ask = Ask(kind, "send", "null", canon.digest("null"), None)
+    gate = EffectRuntime(JOB, hooks=HOOKS).gate(lease, ask, grant_id=uuid.uuid4().hex, now=at(1))
+    return gate.outcome or Outcome(Code.LANDED)
+
+
 VERBS: dict[str, Callable[[Lease], Any]] = {
+    "grant": granted,
     "renew": lambda lease: Job.objects.renew(lease, now=at(1)),
     "stage": lambda lease: Job.objects.stage(lease, 1, now=at(1)),
     "fail": lambda lease: Job.objects.fail(lease, "RUNTIME_HANDLER_EXCEPTION", retry_after=0, now=at(1)),

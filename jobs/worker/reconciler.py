@@ -1,0 +1,85 @@
+"""The reconciler: asks providers what became of effects, before a person has to (contract §6).
+
+It has a thread and a connection of its own, because a provider may take its time. No transaction is open
+while one is asked; `inquiring_until` on the slot keeps two workers from asking at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+
+from jobs import effect_kinds, measures, spool
+from jobs.effects import inquire
+from jobs.ledger import slots
+from jobs.ledger.session import Session
+from jobs.outcomes import Refused
+from jobs.runtime import DurableJobRuntime
+from jobs.status import EffectStatus
+from jobs.verbs.base import HOOKS
+from jobs.verbs.effects import EffectRuntime
+from jobs.worker import gone
+
+log = logging.getLogger("interlock.worker")
+
+EVERY_SECONDS = 5.0
+ASK_EVERY_SECONDS = 60
+"""A provider that could not say is asked again after this, and at once when its time to settle is over."""
+PAGE = 20
+OUTAGE = (OperationalError, InterfaceError)
+
+
+class Reconciler:
+    """Settles what inquiries can settle. `clock` is seconds of boot time."""
+
+    def __init__(self, runtime: DurableJobRuntime, *, worker_id: str, clock: Callable[[], float]) -> None:
+        self.effects = EffectRuntime(runtime.vocabulary, hooks=HOOKS, using=runtime.using)
+        self.worker_id = worker_id
+        self.clock = clock
+        self.passed: dict[str, float] = {}
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether this process knows anything to ask, or has anything left to say."""
+        return any(kind.inquirable for kind in effect_kinds.registered()) or any(True for _ in spool.kept())
+
+    def turn(self, *, now: datetime | None = None) -> int:
+        """Say what was kept, then ask about a page of effects; returns how many were settled."""
+        self.replay()
+        settled = 0
+        session = Session(self.effects.using, self.effects.vocabulary, now)
+        for effect_id, kind_name in slots.to_ask(session, every=ASK_EVERY_SECONDS, limit=PAGE):
+            kind = effect_kinds.find(kind_name)
+            if kind is None or not kind.inquirable:
+                continue  # another worker's
+            slot = self.effects.read(effect_id)
+            if slot is not None:
+                gone.prove(self.effects, slot)
+            settled += inquire(self.effects, effect_id, kind, actor=f"worker {self.worker_id}") is not None
+        self.passed["reconcile"] = self.clock()
+        return settled
+
+    def replay(self) -> int:
+        """Tell the database what an outage kept from it; returns how many reports it heard."""
+        heard = 0
+        for path, values in spool.kept():
+            try:
+                self.effects.report(**_report(values))
+            except OUTAGE:
+                raise
+            except (Refused, TypeError, ValueError, KeyError):
+                # It stays where it is: it may be the only proof that something was done.
+                measures.count("duty_errors.replay")
+                log.exception("kept report not understood", extra={"file": path.name})
+                continue
+            spool.forget(path)
+            heard += 1
+        return heard
+
+
+def _report(values: dict[str, Any]) -> dict[str, Any]:
+    return values | {"status": EffectStatus(values["status"])}

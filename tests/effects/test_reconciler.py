@@ -1,0 +1,154 @@
+"""What a provider can settle no person is asked for, and what an outage kept from the database is not
+lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from jobs import spool
+from jobs.effect_kinds import NotFound
+from jobs.models import Case, EffectSlot
+from jobs.verbs.effects import EffectRuntime
+from tests.effects.outside import Outside, results, slot, steps, the_job, worker
+
+
+def nobody_knows(outside: Outside, **more: Any) -> None:
+    """Lose an answer, and have the provider deny it for now."""
+    outside.kind("queryable", inquiry=True, **more)
+    outside.sending = outside.charge_silently
+    outside.looking = lambda _request: NotFound()
+    outside.handler().enqueue()
+
+
+def long_ago() -> None:
+    """Let the last inquiry be long ago."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_effectslot SET inquired_at = '2020-01-01 00:00:00+00:00'")
+
+
+def test_what_the_provider_finds_later_moves_the_job_on_and_closes_the_case(outside: Outside) -> None:
+    nobody_knows(outside)
+    actor = worker()
+    steps(actor, 1)
+    assert (the_job().status, Case.objects.get().closed_as) == ("uncertain", "")
+    outside.looking = outside.look
+    long_ago()
+    assert actor.reconciler.turn() == 1
+    assert (the_job().status, slot().status, Case.objects.get().closed_as) == (
+        "pending",
+        "committed",
+        "resolved",
+    )
+    steps(worker(), 1)
+    assert [*results()] == [{"charged": outside.payload}]
+    assert len(outside.done) == 1
+
+
+def test_a_provider_that_was_just_asked_is_left_alone(outside: Outside) -> None:
+    nobody_knows(outside)
+    actor = worker()
+    steps(actor, 1)
+    outside.looking = outside.look
+    assert actor.reconciler.turn() == 0
+    assert not outside.asked
+
+
+def test_a_slot_that_another_process_asks_about_is_left_alone(outside: Outside) -> None:
+    nobody_knows(outside)
+    actor = worker()
+    steps(actor, 1)
+    long_ago()
+    assert actor.reconciler.effects.begin_inquiry(slot().id) is not None
+    assert actor.reconciler.effects.begin_inquiry(slot().id) is None
+    assert actor.reconciler.turn() == 0
+
+
+def test_an_inquiry_that_fails_is_evidence_of_nothing(outside: Outside) -> None:
+    nobody_knows(outside)
+    actor = worker()
+    steps(actor, 1)
+
+    def broken(_request: object) -> None:
+        raise ValueError("no JSON")
+
+    outside.looking = broken
+    long_ago()
+    assert actor.reconciler.turn() == 0
+    last = EffectSlot.objects.get().evidence.order_by("-id")[0]
+    assert (last.outcome, last.decisive, last.body) == ("no_answer", False, "ValueError: no JSON")
+    assert slot().inquiring_until is None
+
+
+@pytest.fixture
+def kept(settings: Any, tmp_path: Any) -> Any:
+    settings.SPOOL = tmp_path / "spool"
+    settings.INTERLOCK = settings.INTERLOCK | {"REPORT_SECONDS": 0}
+    return settings.SPOOL
+
+
+def test_a_report_that_the_database_would_not_hear_is_kept_and_told_at_the_next_start(
+    outside: Outside, kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside.kind("non_replayable", approval="never")
+    outside.handler().enqueue()
+
+    def away(*_args: Any, **_kwargs: Any) -> None:
+        raise OperationalError("the database is away")
+
+    actor = worker()
+    with monkeypatch.context() as outage:
+        outage.setattr(EffectRuntime, "report", away)
+        steps(actor, 1)
+    (path,) = kept.iterdir()
+    assert json.loads(path.read_text())["status"] == "committed"
+    assert (slot().status, the_job().status) == ("unknown", "uncertain")
+    assert worker().reconciler.replay() == 1
+    assert [*kept.iterdir()] == []
+    assert (slot().status, the_job().status) == ("committed", "pending")
+    steps(worker(), 1)
+    assert (the_job().status, len(outside.done)) == ("succeeded", 1)
+
+
+def test_a_kept_file_that_is_no_report_is_left_where_it_is(outside: Outside, kept: Any) -> None:
+    outside.handler()
+    path = spool.keep({"something": "else"})
+    assert worker().reconciler.replay() == 0
+    assert path.exists()
+
+
+def test_a_job_that_a_person_said_has_happened_commits_that_answer_without_running(outside: Outside) -> None:
+    ran: list[int] = []
+
+    def nobody(ctx: Any) -> None:
+        ran.append(1)
+
+    from jobs.handlers import job
+
+    nobody.__qualname__ = "nobody-ruled"
+    job("tests.bill")(nobody).enqueue()
+    from jobs.models import Job
+
+    lease = Job.objects.claim(worker_id="w", queues=["default"], kinds=["tests.bill"])[0]
+    Job.objects.uncertain(lease, "no idea")
+    from jobs.ledger import slots
+    from jobs.ledger.session import transact
+    from jobs.verbs.effects import move_on
+    from jobs.vocabulary import JOB
+
+    def rule(session: Any) -> None:
+        session.lock([the_job().pk])
+        slots.rule(session, slot().id, slot().version, "happened", response='{"by":"hand"}', reference="r-1")
+        slots.count_open(session, the_job().pk)
+        move_on(session, the_job().pk.hex, using="default")
+
+    transact(rule, using="default", vocabulary=JOB)
+    assert the_job().status == "pending"
+    steps(worker(), 1)
+    assert ran == []
+    assert [*results()] == [{"by": "hand"}]
