@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import django_filters
@@ -21,7 +21,8 @@ from django.utils.translation import gettext_lazy
 from console import walk
 from jobs.explain import clock
 from jobs.ledger import indexed
-from jobs.models import FenceRefusal, Job
+from jobs.models import Case, FenceRefusal, Job
+from jobs.models.case import CaseKind
 from jobs.outcomes import REASONS
 from jobs.status import CLAIMABLE, HoldReason, JobStatus
 
@@ -107,7 +108,7 @@ class StrictFilterSet(django_filters.FilterSet):  # type: ignore[misc]  # django
 
     def problems(self) -> list[tuple[str, str]]:
         """Return (filter, what is wrong with it) for each filter that cannot be applied."""
-        known = ", ".join(n for n in self.base_filters if n not in ("before", "after"))
+        known = ", ".join(n for n in self.base_filters if n not in CURSORS)
         found = [
             (name[:80], _("There is no such filter. There are: %(known)s.") % {"known": known})
             for name in self.strangers[:5]
@@ -126,7 +127,7 @@ class StrictFilterSet(django_filters.FilterSet):  # type: ignore[misc]  # django
         ]
 
 
-CURSORS = ("before", "after")
+CURSORS = ("before", "after", "page")
 
 
 def _text(label: Any, **more: Any) -> Any:
@@ -233,3 +234,64 @@ class RefusalFilter(StrictFilterSet):
     def not_here(self, refusals: QuerySet[FenceRefusal], _name: str, _value: Any) -> QuerySet[FenceRefusal]:
         """A place in the list is no filter."""
         return refusals
+
+
+class PageField(NumberField):
+    """Which page of a list whose order no row can name a place in."""
+
+    def clean(self, value: Any) -> Any:
+        number = super().clean(value)
+        if number is not None and not 1 <= number <= 1000:
+            raise ValidationError(_("This is no place in the list; begin with its first page."))
+        return number
+
+
+class CaseFilter(StrictFilterSet):
+    """Filters of the inbox."""
+
+    kind = django_filters.ChoiceFilter(
+        label=gettext_lazy("Case"),
+        choices=[
+            (CaseKind.UNKNOWN.value, gettext_lazy("outcome unknown")),
+            (CaseKind.CONFLICT.value, gettext_lazy("payload conflict")),
+            (CaseKind.APPROVAL.value, gettext_lazy("approval")),
+            (CaseKind.CONTRADICTION.value, gettext_lazy("contradiction")),
+        ],
+        empty_label=gettext_lazy("any"),
+    )
+    effect_kind = _text(gettext_lazy("Effect kind"))
+    owner = django_filters.ChoiceFilter(
+        label=gettext_lazy("Owner"),
+        choices=[("me", gettext_lazy("mine")), ("nobody", gettext_lazy("nobody's"))],
+        empty_label=gettext_lazy("anybody"),
+        method="by_owner",
+    )
+    parked = django_filters.ChoiceFilter(
+        label=gettext_lazy("Parked"),
+        choices=[("yes", gettext_lazy("parked")), ("no", gettext_lazy("not parked"))],
+        empty_label=gettext_lazy("does not matter"),
+        method="by_parked",
+    )
+    page = _Filter(PageField, method="not_here")
+
+    def __init__(self, data: QueryDict, queryset: QuerySet[Any], *, user: str, now: datetime) -> None:
+        self.user, self.now = user, now
+        super().__init__(data, queryset)
+
+    def by_owner(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the cases that this person has taken, or that nobody has."""
+        held = Q(owned_until__isnull=True) | Q(owned_until__gt=self.now)
+        if value == "me":
+            return cases.filter(held, owner=self.user)
+        return cases.exclude(held & ~Q(owner=""))
+
+    def by_parked(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the cases that are put aside at this moment, or those that are not."""
+        later = Q(parked_until__gt=self.now)
+        if value == "yes":
+            return cases.filter(later)
+        return cases.filter(Q(parked_until__isnull=True) | Q(parked_until__lte=self.now))
+
+    def not_here(self, cases: QuerySet[Case], _name: str, _value: Any) -> QuerySet[Case]:
+        """A place in the list is no filter."""
+        return cases

@@ -11,6 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from console import inbox
+
 if TYPE_CHECKING:
     from jobs.explain import Surroundings
 
@@ -81,6 +83,9 @@ def _here(pages: list[MenuPage], path: str) -> str:
 
 def _note(page: MenuPage, around: Surroundings) -> tuple[str, bool]:
     """Return the few words behind an entry, and whether they are urgent."""
+    if page.url_name == "admin:inbox":
+        cases = inbox.waiting(around.now)
+        return (str(cases.count), cases.urgent) if cases.count else ("", False)
     if page.url_name == "admin:queues" and (count := len(around.paused)):
         return ngettext("%(n)s paused", "%(n)s paused", count) % {"n": count}, False
     if page.url_name == "admin:workers" and (count := len(around.silent)):

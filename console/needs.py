@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Min
 
-from console import bounded
+from console import bounded, inbox
 from jobs.explain import Surroundings
 from jobs.ledger import indexed
 from jobs.models import EffectSlot, Job, Queue, Worker
@@ -48,6 +48,10 @@ class Needs:
     paused: list[Paused] = field(default_factory=list)
     silent: list[Worker] = field(default_factory=list)
     claims_closed: bool = False
+    cases: bounded.Count = field(default_factory=lambda: bounded.Count(0))
+    cases_since: datetime | None = None
+    urgent: bool = False
+    """Whether a case is contradicted, or past its SLA."""
 
     @property
     def uncertain_jobs(self) -> int:
@@ -63,14 +67,24 @@ class Needs:
     def nobody(self) -> bool:
         """Whether everything goes by itself."""
         return not (
-            self.uncertain or self.failed or self.held or self.paused or self.silent or self.claims_closed
+            self.uncertain
+            or self.failed
+            or self.held
+            or self.paused
+            or self.silent
+            or self.claims_closed
+            or self.cases
         )
 
 
-def read(around: Surroundings) -> Needs:
-    """Return what needs a person at this moment."""
+def read(around: Surroundings, *, cases: bool = True) -> Needs:
+    """Return what needs a person at this moment; `cases` only for who may see them."""
     failed, more = failed_lately(around.now)
+    waiting = inbox.waiting(around.now) if cases else inbox.NOTHING
     return Needs(
+        cases=waiting.count,
+        cases_since=waiting.since,
+        urgent=waiting.urgent,
         uncertain=uncertain(),
         failed=failed,
         failed_more=more,

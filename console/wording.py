@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from django.utils.translation import gettext as _
 
 from jobs.explain import Explanation, sentence
+from jobs.models.case import CaseKind, Verdict
 from jobs.status import AttemptStatus, EffectStatus, JobStatus
 
 DAY = 86_400
@@ -91,6 +93,67 @@ def words() -> dict[str, str]:
         EffectStatus.ABSENT: _("absent"),
         EffectStatus.ABANDONED: _("abandoned"),
     }
+
+
+def cases() -> dict[str, str]:
+    """Return every kind of case in the reader's language."""
+    return {
+        CaseKind.UNKNOWN: _("outcome unknown"),
+        CaseKind.CONFLICT: _("payload conflict"),
+        CaseKind.APPROVAL: _("approval"),
+        CaseKind.CONTRADICTION: _("contradiction"),
+    }
+
+
+def verdicts() -> dict[str, str]:
+    """Return every verdict as what a person says by it."""
+    return {
+        Verdict.HAPPENED: _("It happened"),
+        Verdict.DID_NOT_HAPPEN: _("It did not happen"),
+        Verdict.ABANDON: _("Close it, send nothing"),
+        Verdict.USE_RECORDED: _("Use what is recorded"),
+        Verdict.REBIND: _("Bind the new one instead"),
+        Verdict.REVISE: _("Revise the job"),
+        Verdict.SEND: _("Send it"),
+        Verdict.ACKNOWLEDGE: _("I have read it"),
+    }
+
+
+def reason_codes() -> dict[str, str]:
+    """Return every reason that a verdict may have."""
+    return {
+        "provider_confirms": _("The provider confirms it"),
+        "seen_in_statement": _("It stands in a statement"),
+        "recipient_confirms": _("The recipient confirms it"),
+        "provider_denies": _("The provider denies it"),
+        "not_in_statement": _("It stands in no statement"),
+        "recipient_denies": _("The recipient denies it"),
+        "never_left": _("It never left us"),
+        "not_needed": _("It is not needed any more"),
+        "done_otherwise": _("It was done another way"),
+        "too_late": _("It is too late for it"),
+        "too_risky": _("It is too risky"),
+        "recorded_is_right": _("What is recorded is right"),
+        "same_in_substance": _("Both are the same in substance"),
+        "new_is_right": _("The new one is right"),
+        "recorded_is_wrong": _("What is recorded is wrong"),
+        "input_was_wrong": _("The input was wrong"),
+        "checked": _("I have checked it"),
+        "asked_requester": _("I have asked who wants it"),
+        "within_limits": _("It is within the limits"),
+        "corrected_outside": _("It was corrected outside"),
+        "compensated": _("It was made good"),
+        "no_harm": _("It does no harm"),
+        "other": _("Another reason"),
+    }
+
+
+def money(amount: Decimal | None, currency: str) -> str:
+    """Return an amount with its currency; two places, or as many as it has."""
+    if amount is None:
+        return ""
+    text = f"{amount.normalize():,f}" if amount % Decimal("0.01") else f"{amount:,.2f}"
+    return f"{text} {currency}".rstrip()
 
 
 def why(explanation: Explanation, now: datetime) -> str:

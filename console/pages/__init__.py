@@ -3,6 +3,9 @@
 from django.utils.translation import gettext_lazy as _
 
 from console.menu import MenuPage
+from console.pages import ruling
+from console.pages.case import CasePage
+from console.pages.inbox import InboxPage
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
@@ -15,6 +18,9 @@ VIEW = "jobs.view_job"
 
 MENU = [
     MenuPage("decide", _("Overview"), "admin:index", VIEW, "n-over", "", OverviewPage.as_view(), 10),
+    MenuPage(
+        "decide", _("Inbox"), "admin:inbox", "jobs.view_case", "n-inbox", "cases/", InboxPage.as_view(), 20
+    ),
     MenuPage("watch", _("Jobs"), "admin:jobs", VIEW, "n-jobs", "jobs/", JobsPage.as_view(), 10),
     MenuPage(
         "watch",
@@ -62,5 +68,22 @@ MENU = [
     MenuPage("records", _("Minutes"), "admin:jobs_minute_changelist", "jobs.view_minute", "n-record"),
     MenuPage("records", _("API tokens"), "admin:jobs_apitoken_changelist", "jobs.view_apitoken", "n-token"),
 ]
-DETAILS = [MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view())]
+SEE, CASE = "jobs.view_case", "cases/<uuid:case_id>/"
+DETAILS = [
+    MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view()),
+    MenuPage("decide", _("Case"), "admin:case", SEE, "n-inbox", CASE, CasePage.as_view()),
+    *(
+        MenuPage("decide", _("Case"), f"admin:case-{act.name}", SEE, "n-inbox", CASE + end, act.as_view())
+        for act, end in [
+            (ruling.Rule, "rule/"),
+            (ruling.Take, "take/"),
+            (ruling.GiveBack, "give-back/"),
+            (ruling.Park, "park/"),
+            (ruling.Comment, "comment/"),
+            (ruling.Inquire, "inquire/"),
+            (ruling.Approve, "proposals/<uuid:proposal_id>/approve/"),
+            (ruling.Reject, "proposals/<uuid:proposal_id>/reject/"),
+        ]
+    ),
+]
 """Pages that no menu entry leads to."""

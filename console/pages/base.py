@@ -43,11 +43,16 @@ class Page(View):
         wanted = request.headers.get("HX-Target", "")
         if request.headers.get("HX-Request") == "true" and wanted in self.regions:
             return self._fragment(wanted)
+        return self.whole({})
+
+    def whole(self, more: dict[str, Any], status: int = 200) -> HttpResponse:
+        """Answer with the whole page; `more` goes over what the page says by itself."""
         context = self._shared() | self.page()
         for region in self.regions:
             context |= getattr(self, region)()
-        status = context.pop("http_status", 200)
-        html = render_to_string(self.template_name, self._around_page() | context, request)
+        context |= {"http_status": context.get("http_status", status)} | more
+        status = context.pop("http_status")
+        html = render_to_string(self.template_name, self._around_page() | context, self.request)
         return _varied(HttpResponse(html, status=status))
 
     def _fragment(self, region: str) -> HttpResponse:

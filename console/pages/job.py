@@ -21,7 +21,7 @@ from console.payload import Payload
 from jobs import errors, handlers
 from jobs.errors import ErrorCode
 from jobs.explain import explain_many
-from jobs.models import Attempt, EffectSlot, FenceRefusal, Job
+from jobs.models import Attempt, Case, EffectSlot, FenceRefusal, Job
 from jobs.status import TERMINAL, JobStatus
 
 ATTEMPTS, EFFECTS, REFUSALS, CHILDREN = 20, 50, 20, 20
@@ -109,6 +109,7 @@ class JobPage(Page):
         handler = handlers.find(job.kind)
         paths = handler.redact if handler else ()
         committed = self._committed(attempts)
+        found = self._cases()
         return {
             "job": job,
             "why": explain_many([job], around=self.around)[0],
@@ -119,7 +120,7 @@ class JobPage(Page):
             "timeline": timeline.draw(job, attempts, slots, refusals, now),
             "cards": self._cards(attempts, refusals),
             "attempts_shown": ATTEMPTS,
-            "slots": [(s, numbers.get(s.granted_attempt_id), Payload.of(s.payload, paths)) for s in slots],
+            "slots": [(s, numbers.get(s.granted_attempt_id), found.get(s.id)) for s in slots],
             "refusals": shown(refusals),
             "input": Payload.of(job.input, paths),
             "result": Payload.of(committed.result, paths)
@@ -148,6 +149,15 @@ class JobPage(Page):
             .order_by("-generation")[:ATTEMPTS]
         )
         return list(newest)[::-1]
+
+    def _cases(self) -> dict[str, Case]:
+        """Return each effect's case: the newest one, an open one before it."""
+        order = (F("closed_at").desc(nulls_first=True), "-id")
+        rows = Case.objects.filter(job=self.subject).order_by(*order).only("id", "effect_id", "closed_at")
+        cases: dict[str, Case] = {}
+        for case in rows[:EFFECTS]:
+            cases.setdefault(case.effect_id, case)
+        return cases
 
     def _numbered(self, attempts: list[Any]) -> list[tuple[int, Any]]:
         before = max(self.subject.attempt_count, len(attempts)) - len(attempts)

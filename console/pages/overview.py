@@ -36,7 +36,7 @@ class OverviewPage(Page):
     def needs(self) -> dict[str, Any]:
         """Return what stands still until somebody acts, and whether there is any job at all."""
         return {
-            "needs": needs.read(self.around),
+            "needs": needs.read(self.around, cases=self.request.user.has_perm("jobs.view_case")),
             "shown": needs.SHOWN,
             "first_job": not Job.objects.order_by().exists(),
         }

@@ -30,8 +30,16 @@ COLOURS = {
     "fenced": "bad",
     "beating": "ok",
 }
+CASES = {
+    "unknown": ("unknown", "unk"),
+    "conflict": ("conflict", "warn"),
+    "approval": ("approval", "run"),
+    "contradiction": ("contradiction", "bad"),
+}
 EFFECT_ICONS = {"committed": "committed"}
 ATTEMPT_ICONS = {"committed": "succeeded"}
+NEAR = 600
+"""Seconds before its SLA from which a case is marked."""
 
 
 @register.simple_tag
@@ -52,6 +60,95 @@ def status(word: str, family: str = "job", pill: bool = False) -> SafeString:
         icon(icons.get(word, word)),
         wording.words().get(word, word),
     )
+
+
+@register.simple_tag
+def case_kind(kind: str, pill: bool = False) -> SafeString:
+    """Say what kind of case it is: its own shape, its word, its colour last."""
+    drawn, colour = CASES.get(kind, ("page", ""))
+    word = wording.cases().get(kind, kind)
+    return format_html(
+        '<span class="st{}{}">{}{}</span>',
+        f" st-{colour}" if colour else "",
+        " pill" if pill else "",
+        icon(drawn),
+        word[:1].upper() + word[1:] if pill else word,
+    )
+
+
+HEARD = {
+    "found": ("committed", "ok"),
+    "committed": ("committed", "ok"),
+    "not_found": ("absent", ""),
+    "absent": ("absent", ""),
+    "unknown": ("unknown", "unk"),
+    "found_other": ("conflict", "warn"),
+    "no_answer": ("warn", "warn"),
+    "sender_gone": ("fence", "ok"),
+}
+
+
+@register.simple_tag
+def heard(outcome: str) -> SafeString:
+    """Say what a piece of evidence says."""
+    words = {
+        "found": _("found"),
+        "committed": _("it happened"),
+        "not_found": _("not found"),
+        "absent": _("it did not happen"),
+        "unknown": _("no definite answer"),
+        "found_other": _("found, with another payload"),
+        "no_answer": _("no answer"),
+        "sender_gone": _("the sender is gone"),
+    }
+    drawn, colour = HEARD.get(outcome, ("info", ""))
+    return format_html(
+        '<span class="st{}">{}{}</span>',
+        f" st-{colour}" if colour else "",
+        icon(drawn),
+        words.get(outcome, outcome.replace("_", " ")),
+    )
+
+
+@register.filter
+def source_word(value: str) -> str:
+    """Say where a piece of evidence comes from."""
+    words = {
+        "inquiry": _("inquiry"),
+        "report": _("the sender's report"),
+        "person": _("a person"),
+        "proof": _("a proof"),
+    }
+    return words.get(value, value)
+
+
+@register.simple_tag
+def money(amount: Any, currency: str = "") -> str:
+    """Say an amount with its currency."""
+    return wording.money(amount, currency)
+
+
+@register.simple_tag(takes_context=True)
+def sla(context: dict[str, Any], due: datetime | None) -> SafeString:
+    """Say how long is left until a case is due, or by how long it is over: in shape and word."""
+    if due is None:
+        return format_html('<span class="quiet">{}</span>', _("none set"))
+    seconds = (due - context["now"]).total_seconds()
+    if seconds <= 0:
+        over = _time(due, wording.span(float(int(-seconds))), "span")
+        return format_html(
+            '<span class="st st-bad bad strong">{}<span>{}</span></span>',
+            icon("warn"),
+            format_html(_("over by {}"), over),
+        )
+    left = _time(due, wording.span(float(int(seconds))), "until")
+    if seconds <= NEAR:
+        return format_html(
+            '<span class="st st-warn warn">{}<span>{}</span></span>',
+            icon("clock"),
+            format_html(_("{} left"), left),
+        )
+    return format_html(_("{} left"), left)
 
 
 @register.simple_tag
@@ -191,6 +288,12 @@ def thousands(value: int | None) -> str:
 def status_word(value: str) -> str:
     """Say a status in the reader's language."""
     return wording.words().get(value, value)
+
+
+@register.filter
+def verdict_word(value: str) -> str:
+    """Say a verdict in the reader's language."""
+    return wording.verdicts().get(value, value)
 
 
 @register.filter

@@ -12,7 +12,7 @@ from django.urls import reverse
 from console.groups import GROUPS
 from jobs.models import ApiToken, Attempt, Change, EffectSlot, FenceRefusal, Minute, Queue, Scheduler, Worker
 from tests import build
-from tests.console import urltable
+from tests.console import casework, urltable
 from tests.console.people import ROLES
 
 EVERYBODY = "everybody"
@@ -40,6 +40,16 @@ def window(model: Any) -> dict[str, Row]:
 
 MATRIX: dict[str, Row] = {
     "admin:index": Row("view_job"),
+    "admin:inbox": Row("view_case"),
+    "admin:case": Row("view_case", lambda job: [casework.of(job)]),
+    **{
+        f"admin:case-{act}": Row("view_case", lambda job: [casework.of(job)], answer=302)
+        for act in ("rule", "take", "give-back", "park", "comment", "inquire")
+    },
+    **{
+        f"admin:case-{act}": Row("view_case", lambda job: [casework.of(job), job.id], answer=302)
+        for act in ("approve", "reject")
+    },
     "admin:jobs": Row("view_job"),
     "admin:job": Row("view_job", lambda job: [job.id]),
     "admin:queues": Row("view_queue"),
@@ -139,11 +149,37 @@ def test_nothing_can_be_written_through_a_window(browse, one_of_each):
     assert Queue.objects.get(pk="mail").paused_by == "someone"
 
 
-@pytest.mark.parametrize("name", ["admin:index", "admin:jobs", "admin:job", "admin:queues", "admin:workers"])
+@pytest.mark.parametrize(
+    "name",
+    ["admin:index", "admin:inbox", "admin:case", "admin:jobs", "admin:job", "admin:queues", "admin:workers"],
+)
 def test_page_of_ours_is_for_reading_only(name, browse, job):
     url = reverse(name, args=MATRIX[name].arguments(job))
     for method in ("post", "put", "patch", "delete"):
         assert getattr(browse("admin"), method)(url).status_code == 405
+
+
+ACTS: dict[str, set[str]] = {
+    **{act: {"adjudicator", "approver", "admin"} for act in ("take", "give-back", "park", "comment")},
+    **{act: {"adjudicator", "approver", "admin"} for act in ("rule", "reject")},
+    "inquire": {"adjudicator", "admin"},
+    "approve": {"approver", "admin"},
+}
+"""Who may send each form of a case. What is sent here says not what was seen, so that nothing happens."""
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_form_of_a_case_is_for_whom_it_says(act, browse, job):
+    url = reverse(f"admin:case-{act}", args=MATRIX[f"admin:case-{act}"].arguments(job))
+    for role in (*ROLES, "nobody", "outsider", "anonymous"):
+        expected = 302 if role in ("outsider", "anonymous") else 400 if role in ACTS[act] else 403
+        assert browse(role).post(url).status_code == expected, role
+
+
+def test_every_form_of_a_case_has_a_row():
+    assert {f"admin:case-{act}" for act in ACTS} == {
+        name for name in MATRIX if name.startswith("admin:case-")
+    }
 
 
 def test_tokens_digest_is_on_no_page(browse, one_of_each):

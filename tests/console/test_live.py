@@ -9,13 +9,16 @@ from django.urls import reverse
 from console.pages import DETAILS, MENU
 from jobs.models import Job
 from tests import build
-from tests.console import people
+from tests.console import casework, people
 
 pytestmark = pytest.mark.django_db
 REGIONS = [
     ("index", "needs"),
     ("index", "proof"),
     ("index", "flow"),
+    ("inbox", "table"),
+    ("case", "state"),
+    ("case", "evidence"),
     ("jobs", "counts"),
     ("jobs", "table"),
     ("job", "job"),
@@ -31,6 +34,8 @@ def refresh(client, url, region, **headers):
 
 
 def address(name, job):
+    if name == "case":
+        return reverse("admin:case", args=[casework.of(job)])
     return reverse(f"admin:{name}", args=[job.id] if name == "job" else [])
 
 

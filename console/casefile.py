@@ -1,0 +1,243 @@
+"""What one case shows: what we did, what the provider says, whether the sender can still act, what differs.
+
+Only reading, and only what is needed: payloads and answers are masked as they are made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from console import wording
+from console.payload import Payload
+from jobs import effect_kinds
+from jobs.models import Attempt, Case, EffectSlot, FenceRefusal
+from jobs.models.case import CaseKind, ClosedAs, Evidence, Proposal
+from jobs.operations.cases import View
+from jobs.redact import mask
+
+EVIDENCE, WORDS, DIFFERENCES = 30, 50, 100
+"""So many of each are shown, the newest ones."""
+BODY = 4000
+"""Characters shown of one answer."""
+DEPTH = 20
+"""Levels of a payload that are compared field by field; what lies below is one value."""
+CUT = 200
+"""Characters shown of one value that differs."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One piece of evidence, with its answer as people may see it."""
+
+    row: Evidence
+    body: Payload | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that is known to have happened to the effect."""
+
+    icon: str
+    colour: str
+    what: str
+    more: str
+    at: datetime | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field of two payloads that is not the same."""
+
+    path: str
+    recorded: str | None
+    brought: str | None
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One line of the case's history."""
+
+    at: datetime
+    icon: str
+    colour: str
+    who: str
+    what: str
+    words: str
+
+
+def paths_of(slot: EffectSlot) -> tuple[str, ...]:
+    """Return what of its payload the effect's kind keeps to itself."""
+    kind = effect_kinds.find(slot.kind)
+    return kind.redact if kind else ()
+
+
+def heard(view: View) -> list[Heard]:
+    """Return what was learnt, newest first."""
+    paths = paths_of(view.effect)
+    return [_heard(row, paths) for row in view.evidence[:EVIDENCE]]
+
+
+def _heard(row: Evidence, paths: Iterable[str]) -> Heard:
+    if row.body[:1] in ("{", "["):
+        return Heard(row, Payload.of(row.body, paths), "")
+    return Heard(row, None, row.body[:BODY])
+
+
+def attempt_facts(view: View) -> tuple[int, int]:
+    """Return which attempt the sender's was, counted from one, and how many of its writes were refused."""
+    attempt = view.sender.attempt
+    if attempt is None:
+        return 0, 0
+    until = Attempt.objects.filter(job_id=view.job.id, generation__lte=attempt.generation)
+    refused = FenceRefusal.objects.filter(job_id=view.job.id, attempt_id=attempt.id)
+    return until.count(), refused.count()
+
+
+def steps(view: View, number: int) -> list[Step]:
+    """Return what we know we did, in order."""
+    slot, attempt = view.effect, view.sender.attempt
+    bound = _("payload bound, digest %(d)s") % {"d": wording.short_id(slot.payload_digest)}
+    found = [Step("prepared", "", _("Prepared"), bound, slot.created_at)]
+    if slot.grants:
+        to = ""
+        if attempt is not None:
+            to = _("to attempt %(n)s, generation %(g)s") % {"n": number, "g": attempt.generation}
+        if slot.grants > 1:
+            to = _("%(to)s; %(n)s grants in all, under the same key") % {"to": to, "n": slot.grants}
+        found.append(Step("executing", "run", _("Permission to send granted"), to, slot.granted_at))
+        if slot.earlier_unresolved:
+            more = _("so a refusal of the last sending proves little")
+            found.append(Step("warn", "warn", _("An earlier sending was never resolved"), more, None))
+    else:
+        found.append(Step("absent", "", _("Sending was never permitted"), _("nothing left us"), None))
+    if slot.sender_ended_at:
+        more = _("from here on it can send no more")
+        found.append(Step("fence", "ok", _("The sender ended"), more, slot.sender_ended_at))
+    if slot.inquiries:
+        asked_ = _("%(n)s in all") % {"n": slot.inquiries}
+        found.append(Step("refresh", "", _("Last inquiry"), asked_, slot.inquired_at))
+    return sorted(found, key=lambda step: step.at or slot.granted_at or slot.created_at)
+
+
+def asked(proposal: Proposal) -> dict[str, Any]:
+    """Return what the first person said, as far as it can be read."""
+    try:
+        given = json.loads(proposal.asked)
+    except ValueError:
+        return {}
+    code = str(given.get("reason_code", ""))
+    return {
+        "reason": str(given.get("reason", "")),
+        "code": wording.reason_codes().get(code, code),
+        "attested": given.get("attested") is True,
+    }
+
+
+def history(view: View, proposals: list[Proposal]) -> list[Happened]:
+    """Return what people said and decided here, newest first, down to the opening."""
+    case, words = view.case, wording.verdicts()
+    codes = wording.reason_codes()
+    lines = [Happened(c.at, "comment", "", c.by, _("wrote"), c.text) for c in view.comments[:WORDS]]
+    for ruling in view.rulings[:WORDS]:
+        what = _("ruled “%(verdict)s” (%(code)s)") % {
+            "verdict": words.get(ruling.verdict, ruling.verdict),
+            "code": codes.get(ruling.reason_code, ruling.reason_code),
+        }
+        if ruling.reference:
+            what = _("%(what)s, reference %(ref)s") % {"what": what, "ref": ruling.reference}
+        if ruling.attested:
+            what = _("%(what)s, vouching that the sender is dead") % {"what": what}
+        if ruling.approved_by:
+            what = _("%(what)s, approved by %(by)s") % {"what": what, "by": ruling.approved_by}
+        lines.append(Happened(ruling.at, "user", "run", ruling.by, what, ruling.reason))
+    for proposal in proposals:
+        verdict = words.get(proposal.verdict, proposal.verdict)
+        question = _("asked for “%(verdict)s”; it takes a second person") % {"verdict": verdict}
+        lines.append(
+            Happened(proposal.at, "approval", "", proposal.by, question, asked(proposal).get("reason", ""))
+        )
+        if proposal.decided_at:
+            at, by = proposal.decided_at, proposal.decided_by
+            lines.append(Happened(at, "approval", "", by, _decided(proposal), proposal.note))
+    lines.append(Happened(case.opened_at, case.kind, "", "", _("The case was opened"), ""))
+    if case.closed_at:
+        closed = {
+            ClosedAs.RULED: _("Closed by a ruling"),
+            ClosedAs.RESOLVED: _("Closed by evidence"),
+            ClosedAs.MOOT: _("Closed: nothing depends on it any more"),
+        }.get(ClosedAs(case.closed_as), case.closed_as)
+        lines.append(Happened(case.closed_at, "check", "ok", "", closed, ""))
+    return sorted(lines, key=lambda line: line.at, reverse=True)
+
+
+def _decided(proposal: Proposal) -> str:
+    return {
+        "approved": _("approved it"),
+        "rejected": _("rejected it"),
+        "void": _("It was withdrawn: the effect moved"),
+    }.get(proposal.decision, proposal.decision)
+
+
+def differences(recorded: str, brought: str, paths: Iterable[str]) -> tuple[list[Difference], int]:
+    """Return the fields that differ, and how many are equal.
+
+    They are compared as they are and shown as people may see them, so that two secrets are still told apart.
+    """
+    left, right = _fields(recorded, tuple(paths)), _fields(brought, tuple(paths))
+    nothing: tuple[str, str | None] = ("", None)
+    names = list(dict.fromkeys([*left, *right]))
+    differing = [n for n in names if left.get(n, nothing) != right.get(n, nothing)]
+    shown = [
+        Difference(n or "/", left.get(n, nothing)[1], right.get(n, nothing)[1])
+        for n in differing[:DIFFERENCES]
+    ]
+    return shown, len(names) - len(differing)
+
+
+def _fields(text: str, paths: tuple[str, ...]) -> dict[str, tuple[str, str | None]]:
+    """Return each field's value, exact and as it may be shown; what is no JSON is one value."""
+    try:
+        value = json.loads(text)
+        return {path: (plain, shown) for path, plain, shown in _leaves("", value, mask(value, paths), 0)}
+    except (ValueError, RecursionError):
+        return {"": (text, _("not readable"))}
+
+
+def _leaves(path: str, value: Any, masked: Any, depth: int) -> Iterator[tuple[str, str, str]]:
+    if isinstance(masked, dict) and masked and depth < DEPTH:
+        for key, part in value.items():
+            yield from _leaves(f"{path}/{key}", part, masked[key], depth + 1)
+    elif isinstance(masked, list) and masked and depth < DEPTH:
+        for index, part in enumerate(value):
+            yield from _leaves(f"{path}/{index}", part, masked[index], depth + 1)
+    else:
+        shown = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
+        shown = shown.encode(errors="replace").decode()
+        exact = json.dumps(value, sort_keys=True)
+        yield path.encode(errors="replace").decode(), exact, shown[:CUT] + "…" if len(shown) > CUT else shown
+
+
+def is_conflict(case: Case, slot: EffectSlot) -> bool:
+    """Whether two payloads stand against each other here."""
+    return case.kind == CaseKind.CONFLICT and slot.conflict_payload is not None
+
+
+@dataclass(frozen=True)
+class About:
+    """What an effect kind says of itself. Never the kind: a template calls what it can, and would send."""
+
+    owner: str
+    runbook: str
+    inquirable: bool
+
+    @classmethod
+    def of(cls, kind: effect_kinds.EffectKind | None) -> About | None:
+        """Return what `kind` declares; None where this process does not know it."""
+        return cls(kind.owner, kind.runbook, kind.inquirable) if kind else None
