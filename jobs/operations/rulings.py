@@ -20,7 +20,7 @@ from django.conf import settings
 from jobs import audit, canon
 from jobs.canon import Json
 from jobs.ledger import cases as rows
-from jobs.ledger import slots
+from jobs.ledger import inquiries
 from jobs.ledger.session import Session, transact
 from jobs.models import Case, EffectSlot, Job, Proposal
 from jobs.models.case import VERDICTS, CaseKind, Verdict
@@ -395,7 +395,7 @@ def _response(value: Any) -> str:
 
 
 def _t(session: Session) -> datetime:
-    return slots.clock(session)
+    return inquiries.clock(session)
 
 
 def _transact(work: Callable[[Session], Result], using: str, now: datetime | None) -> Result:

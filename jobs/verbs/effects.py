@@ -19,7 +19,7 @@ from jobs.failpoints import failpoint
 from jobs.fenced import Fenced
 from jobs.hooks import effect_id
 from jobs.ledger import cancel as people
-from jobs.ledger import cases, settle, slots
+from jobs.ledger import cases, inquiries, reports, settle, slots
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.ledger.slots import NotGranted, Slot
@@ -229,7 +229,7 @@ class EffectRuntime(Fenced):
             if job_id is None:
                 raise Refused("NOT_FOUND", job_id=effect)
             session.lock([job_id])
-            done = slots.report(
+            done = reports.report(
                 session,
                 effect,
                 attempt=attempt_id,
@@ -238,7 +238,7 @@ class EffectRuntime(Fenced):
                 response=response,
                 reference=reference[:200],
             )
-            slots.add_evidence(
+            inquiries.add_evidence(
                 session,
                 effect,
                 source="report",
@@ -287,13 +287,13 @@ class EffectRuntime(Fenced):
             session.lock([slot.job_id])
             done = None
             if found and matches:
-                done = slots.found(
+                done = reports.found(
                     session, slot.id, slot.version, response=response, reference=reference[:200]
                 )
             elif not found:
-                done = slots.missed(session, slot.id, slot.version, asked=asked)
+                done = reports.missed(session, slot.id, slot.version, asked=asked)
             word = "found" if found and matches else "found_other" if found else "not_found"
-            slots.add_evidence(
+            inquiries.add_evidence(
                 session,
                 slot.id,
                 source="inquiry",
@@ -306,7 +306,7 @@ class EffectRuntime(Fenced):
             if done is not None:
                 self._settled(session, slot.id, slot.job_id, EffectStatus(done))
             else:
-                slots.end_inquiry(session, slot.id)
+                inquiries.end_inquiry(session, slot.id)
                 cases.touch(session, slot.id)
             return EffectStatus(done) if done else None
 
@@ -317,7 +317,7 @@ class EffectRuntime(Fenced):
 
         def work(session: Session) -> None:
             session.lock([slot.job_id])
-            slots.add_evidence(
+            inquiries.add_evidence(
                 session,
                 slot.id,
                 source="inquiry",
@@ -326,7 +326,7 @@ class EffectRuntime(Fenced):
                 body=_body(problem),
                 actor=actor,
             )
-            slots.end_inquiry(session, slot.id)
+            inquiries.end_inquiry(session, slot.id)
             cases.touch(session, slot.id)
 
         transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
@@ -342,10 +342,10 @@ class EffectRuntime(Fenced):
         def work(session: Session) -> tuple[Slot, datetime] | None:
             job_id = slots.job_of(session, effect)
             session.lock([job_id] if job_id else [])
-            if not slots.begin_inquiry(session, effect, seconds=seconds):
+            if not inquiries.begin_inquiry(session, effect, seconds=seconds):
                 return None
             slot = slots.find(session, effect)
-            return (slot, slots.clock(session)) if slot else None
+            return (slot, inquiries.clock(session)) if slot else None
 
         return transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
 
@@ -361,9 +361,9 @@ class EffectRuntime(Fenced):
 
         def work(session: Session) -> bool:
             session.lock([slot.job_id])
-            done = slots.prove_gone(session, slot.id, slot.granted_attempt_id)
+            done = inquiries.prove_gone(session, slot.id, slot.granted_attempt_id)
             if done:
-                slots.add_evidence(
+                inquiries.add_evidence(
                     session,
                     slot.id,
                     source="proof",
@@ -381,7 +381,7 @@ class EffectRuntime(Fenced):
     # ------------------------------------------------------------------------------------------
 
     def _settled(self, session: Session, effect: str, job_id: Any, status: EffectStatus) -> None:
-        slots.count_open(session, job_id)
+        reports.count_open(session, job_id)
         if status not in (EffectStatus.EXECUTING, EffectStatus.UNKNOWN):
             cases.close(session, effect, "unknown", "resolved")
             cases.void(session, effect)
@@ -413,10 +413,12 @@ class EffectRuntime(Fenced):
         job = people.read(session, [job_id])[job_id]
         if says_yes and slot.status == EffectStatus.ABSENT:
             if job.status in TERMINAL:
-                slots.record_late(session, effect, slot.version, response=response, reference=reference[:200])
+                reports.record_late(
+                    session, effect, slot.version, response=response, reference=reference[:200]
+                )
             else:
-                slots.doubt(session, effect, slot.version)
-                slots.count_open(session, job_id)
+                reports.doubt(session, effect, slot.version)
+                reports.count_open(session, job_id)
                 stop_idle(session, job, job_id, effect, self.hooks)
         cases.open_one(session, effect, "contradiction")
 
@@ -451,7 +453,7 @@ def stop_idle(session: Session, job: Any, job_id: Any, effect: str, hooks: Any) 
 
 def move_on(session: Session, job_id: Any, *, using: str) -> JobStatus | None:
     """Move an uncertain job on if its last open matter is closed; returns its new status, or None."""
-    done = slots.resolve_job(session, job_id)
+    done = reports.resolve_job(session, job_id)
     if done is None:
         return None
     status, queue = done

@@ -14,7 +14,7 @@ from typing import Any
 from jobs import admission, canon, redact, wake
 from jobs.effect_kinds import EffectKind
 from jobs.ledger import cancel as people
-from jobs.ledger import cases, slots
+from jobs.ledger import cases, inquiries, reports
 from jobs.ledger import claim as claims
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session
@@ -59,7 +59,7 @@ def pass_sentence(
             _revise(session, case, it)
         _rule(session, slot, kind, it)
         cases.void(session, slot.id)
-        slots.count_open(session, job_id)
+        reports.count_open(session, job_id)
     _keep(session, case, slot, it)
     if it.verdict is Verdict.SEND:
         return  # the case is closed by the grant that uses the approval up
@@ -80,7 +80,7 @@ def _rule(session: Session, slot: EffectSlot, kind: EffectKind | None, it: Sente
         values = {"response": it.response, "reference": it.reference}
     if it.verdict is Verdict.REBIND:
         values = _described(slot, kind)
-    if slots.rule(session, slot.id, slot.version, it.verdict.value, **values) is None:
+    if reports.rule(session, slot.id, slot.version, it.verdict.value, **values) is None:
         raise Refused("SLOT_STATUS", status=slot.status)
 
 
@@ -131,7 +131,7 @@ def _let_run(session: Session, job_id: Any, it: Sentence) -> None:
 
 
 def _keep(session: Session, case: Case, slot: EffectSlot, it: Sentence) -> None:
-    slots.add_evidence(
+    inquiries.add_evidence(
         session,
         slot.id,
         source="person",

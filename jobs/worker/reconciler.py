@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError
 
 from jobs import effect_kinds, measures, spool
 from jobs.effects import inquire
-from jobs.ledger import slots
+from jobs.ledger import inquiries
 from jobs.ledger.session import Session
 from jobs.outcomes import Refused
 from jobs.runtime import DurableJobRuntime
@@ -52,7 +52,7 @@ class Reconciler:
         self.replay()
         settled = 0
         session = Session(self.effects.using, self.effects.vocabulary, now)
-        for effect_id, kind_name in slots.to_ask(session, every=ASK_EVERY_SECONDS, limit=PAGE):
+        for effect_id, kind_name in inquiries.to_ask(session, every=ASK_EVERY_SECONDS, limit=PAGE):
             kind = effect_kinds.find(kind_name)
             if kind is None or not kind.inquirable:
                 continue  # another worker's

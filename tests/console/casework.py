@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from jobs.ledger import cases, slots
+from jobs.ledger import cases, inquiries
 from jobs.models import Case, EffectSlot, Job
 from tests import build
 
@@ -73,7 +73,7 @@ def alter(case: Case, **columns: Any) -> None:
 def evidence(case: Case, *, now: datetime = build.T0, **columns: Any) -> None:
     """Add a piece of evidence."""
     values: dict[str, Any] = {"source": "inquiry", "outcome": "not_found", "decisive": False} | columns
-    build.ledger(lambda s: slots.add_evidence(s, case.effect_id, **values), now=now)
+    build.ledger(lambda s: inquiries.add_evidence(s, case.effect_id, **values), now=now)
 
 
 def of(job: Job) -> uuid.UUID:

@@ -136,15 +136,17 @@ def test_a_job_that_a_person_said_has_happened_commits_that_answer_without_runni
 
     lease = Job.objects.claim(worker_id="w", queues=["default"], kinds=["tests.bill"])[0]
     Job.objects.uncertain(lease, "no idea")
-    from jobs.ledger import slots
+    from jobs.ledger import reports
     from jobs.ledger.session import transact
     from jobs.verbs.effects import move_on
     from jobs.vocabulary import JOB
 
     def rule(session: Any) -> None:
         session.lock([the_job().pk])
-        slots.rule(session, slot().id, slot().version, "happened", response='{"by":"hand"}', reference="r-1")
-        slots.count_open(session, the_job().pk)
+        reports.rule(
+            session, slot().id, slot().version, "happened", response='{"by":"hand"}', reference="r-1"
+        )
+        reports.count_open(session, the_job().pk)
         move_on(session, the_job().pk.hex, using="default")
 
     transact(rule, using="default", vocabulary=JOB)

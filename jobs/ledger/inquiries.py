@@ -1,0 +1,110 @@
+"""Asking what became of an effect: whose turn it is, what is known of the sender, and every answer (contract §6)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from jobs.ledger.session import Session
+
+# Two workers must not ask at once, and no transaction is open while one asks.
+BEGIN_INQUIRY = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE jobs_effectslot AS s
+   SET inquiring_until = {plus:t.now+%(seconds)s}, inquiries = s.inquiries + 1, inquired_at = t.now
+  FROM t
+ WHERE s.id = %(id)s AND s.status = 'unknown' AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
+RETURNING {s}version
+"""
+
+END_INQUIRY = """
+UPDATE jobs_effectslot SET inquiring_until = NULL WHERE id = %(id)s
+"""
+
+PROVE_GONE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE jobs_effectslot AS s
+   SET sender_ended_at = t.now, changed_at = t.now
+  FROM t
+ WHERE s.id = %(id)s AND s.status = 'unknown' AND s.sender_ended_at IS NULL AND s.granted_attempt_id = %(attempt)s
+RETURNING {s}id
+"""
+
+
+# Whoever runs the job asks for himself; so do these two when nobody does.
+TO_ASK = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT s.id, s.kind
+  FROM jobs_effectslot s JOIN {table} j ON j.{id} = s.job_id CROSS JOIN t
+ WHERE s.status = 'unknown'
+   AND s.inquirable
+   AND NOT s.in_conflict
+   AND j.{status} <> {:running}
+   AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
+   AND (s.inquired_at IS NULL OR {plus:s.inquired_at+%(every)s} <= t.now
+        OR s.inquired_at < {plus:s.sender_ended_at+s.settle_seconds}
+           AND {plus:s.sender_ended_at+s.settle_seconds} <= t.now)
+ ORDER BY s.changed_at
+ LIMIT %(limit)s
+"""
+
+
+def to_ask(session: Session, *, every: int, limit: int) -> list[tuple[str, str]]:
+    """Return slots, with their kinds, that the provider should be asked about now; the longest unknown first."""
+    return [(row[0], row[1]) for row in session.run(TO_ASK, every=every, limit=limit)]
+
+
+def begin_inquiry(session: Session, effect_id: str, *, seconds: int) -> bool:
+    """Take the turn to ask the provider for up to `seconds`; False while somebody else asks."""
+    return bool(session.run(BEGIN_INQUIRY, id=effect_id, seconds=seconds))
+
+
+def end_inquiry(session: Session, effect_id: str) -> None:
+    """Give the turn back."""
+    session.run(END_INQUIRY, id=effect_id)
+
+
+def clock(session: Session) -> datetime:
+    """Return T: an inquiry that is sent later than this was sent after it."""
+    now = session.moment(session.run("SELECT {clock}")[0][0])
+    assert now is not None  # noqa: S101
+    return now
+
+
+def prove_gone(session: Session, effect_id: str, attempt: Any) -> bool:
+    """Record that the sender's process is proven gone, as of now: the proof's time, not the lease's end."""
+    return bool(session.run(PROVE_GONE, id=effect_id, attempt=attempt))
+
+
+ADD_EVIDENCE = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_evidence (at, effect_id, source, outcome, decisive, reference, body, attempt_id, actor)
+SELECT t.now, %(effect_id)s, %(source)s, %(outcome)s, %(decisive)s, %(reference)s, %(body)s, %(attempt_id)s, %(actor)s
+  FROM t
+"""
+
+
+def add_evidence(
+    session: Session,
+    effect_id: str,
+    *,
+    source: str,
+    outcome: str,
+    decisive: bool,
+    reference: str = "",
+    body: str = "",
+    attempt_id: Any = None,
+    actor: str = "",
+) -> None:
+    """Keep one thing that was learnt; never changed, never removed."""
+    session.run(
+        ADD_EVIDENCE,
+        effect_id=effect_id,
+        source=source,
+        outcome=outcome,
+        decisive=decisive,
+        reference=reference[:200],
+        body=body,
+        attempt_id=attempt_id,
+        actor=actor[:200],
+    )
