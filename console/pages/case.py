@@ -16,7 +16,7 @@ from console.pages.base import Page
 from console.payload import Payload
 from jobs.models import Case, EffectSlot, Job
 from jobs.models.case import VERDICTS, CaseKind, Proposal, Verdict
-from jobs.operations import cases
+from jobs.operations import cases, casework
 from jobs.operations.actor import APPROVE, RULE
 from jobs.operations.cases import Offer, View
 from jobs.outcomes import Refused
@@ -192,7 +192,7 @@ class CasePage(Page):
         kind, slot = self.view.kind, self.slot
         again: datetime | None = None
         if slot.inquired_at is not None:
-            again = slot.inquired_at + timedelta(seconds=cases.COOL_DOWN)
+            again = slot.inquired_at + timedelta(seconds=casework.COOL_DOWN)
         possible = kind is not None and kind.inquirable and slot.status == EffectStatus.UNKNOWN
         return {
             "shown": possible and self.request.user.has_perm(RULE) and self.case.closed_at is None,

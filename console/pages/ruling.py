@@ -21,7 +21,7 @@ from console.pages.case import CasePage, said, unread
 from jobs import audit
 from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
-from jobs.operations import cases, rulings
+from jobs.operations import cases, casework, rulings
 from jobs.operations.actor import APPROVE, RULE
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus
@@ -223,7 +223,7 @@ class Take(CaseAct):
     name = "take"
 
     def act(self, data: dict[str, Any]) -> None:
-        cases.take(self.case_id, actor=self.request.user, seen_version=data["version"])
+        casework.take(self.case_id, actor=self.request.user, seen_version=data["version"])
         self.tell(_("The case is yours."))
 
 
@@ -233,7 +233,7 @@ class GiveBack(CaseAct):
     name = "give-back"
 
     def act(self, data: dict[str, Any]) -> None:
-        cases.give_back(self.case_id, actor=self.request.user, seen_version=data["version"])
+        casework.give_back(self.case_id, actor=self.request.user, seen_version=data["version"])
         self.tell(_("The case is nobody's again."))
 
 
@@ -245,7 +245,7 @@ class Park(CaseAct):
     def act(self, data: dict[str, Any]) -> None:
         length = forms.PARKING.get(data["minutes"])
         until = self.page.around.now + length if length else None
-        cases.park(self.case_id, until, actor=self.request.user, seen_version=data["version"])
+        casework.park(self.case_id, until, actor=self.request.user, seen_version=data["version"])
         self.tell(_("Parked; its SLA runs on.") if until else _("The case is back."))
 
 
@@ -255,7 +255,7 @@ class Comment(CaseAct):
     name, form_class = "comment", forms.CommentForm
 
     def act(self, data: dict[str, Any]) -> None:
-        cases.comment(self.case_id, data["text"], actor=self.request.user, seen_version=data["version"])
+        casework.comment(self.case_id, data["text"], actor=self.request.user, seen_version=data["version"])
         self.tell(_("Your comment is there."))
 
 
@@ -265,7 +265,7 @@ class Inquire(CaseAct):
     name, needs = "inquire", (RULE,)
 
     def act(self, _data: dict[str, Any]) -> None:
-        found = cases.inquire_now(self.case_id, actor=self.request.user)
+        found = casework.inquire_now(self.case_id, actor=self.request.user)
         said_ = {
             EffectStatus.COMMITTED: _("The provider says that it happened. The effect is settled."),
             EffectStatus.ABSENT: _("The provider knows nothing of it, which is proof by now."),

@@ -7,30 +7,20 @@ job's lock. Whatever a person must have seen is in the snapshot, so nothing is r
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobs import canon, effect_kinds, effects
+from jobs import canon, effect_kinds
 from jobs.effect_kinds import EffectKind
 from jobs.explain import clock, sentence
-from jobs.ledger import cases as rows
-from jobs.ledger.session import Session, transact
+from jobs.ledger.session import Session
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
 from jobs.models.case import VERDICTS, CaseKind, ClosedAs, Verdict
-from jobs.operations.actor import APPROVE, RULE, admit, person_of, signed
+from jobs.operations.actor import APPROVE, RULE, person_of
 from jobs.outcomes import Refused
 from jobs.status import AttemptStatus, EffectStatus
-from jobs.verbs.base import HOOKS
-from jobs.verbs.effects import EffectRuntime
-from jobs.vocabulary import JOB
-from jobs.worker import gone
 
-COOL_DOWN = 30
-"""Seconds between two inquiries of people about one effect."""
-LONGEST_TAKE = 8 * 60
-LONGEST_COMMENT = 2000
 IMPLICIT = "job"
 """The kind of the slot that an uncertain job without any gets: the job itself is the effect."""
 
@@ -148,8 +138,8 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
         proposal=next((p for p in proposals if p.decision == ""), None),
         approval=next((p for p in proposals if _usable(p, now)), None),
         sender=sender,
-        in_flight_until=_later(sender.ended_at, _in_flight(slot, kind)),
-        settle_by=_later(sender.ended_at, slot.settle_seconds),
+        in_flight_until=later(sender.ended_at, _in_flight(slot, kind)),
+        settle_by=later(sender.ended_at, slot.settle_seconds),
     )
     basis = {
         "slot": [slot.version, slot.status, slot.payload_digest, slot.conflict_digest],
@@ -197,7 +187,7 @@ def _in_flight(slot: EffectSlot, kind: EffectKind | None) -> int | None:
     return effect_kinds.EffectKind.in_flight if slot.kind == IMPLICIT else None
 
 
-def _later(start: datetime | None, seconds: int | None) -> datetime | None:
+def later(start: datetime | None, seconds: int | None) -> datetime | None:
     return None if start is None or seconds is None else start + timedelta(seconds=seconds)
 
 
@@ -338,108 +328,6 @@ def _consequence(view: View, verdict: Verdict) -> Said:
     return f"WILL_{verdict.value.upper()}", {"what": what, "key": slot.id[:12]}
 
 
-# -- what is no ruling -----------------------------------------------------------------------------------
-
-
-def take(
-    case_id: uuid.UUID,
-    *,
-    actor: Any,
-    minutes: int = 30,
-    seen_version: int | None = None,
-    using: str = "default",
-    now: datetime | None = None,
-) -> None:
-    """Make `actor` the case's owner for `minutes`; raises Refused CASE_TAKEN naming who has it."""
-    if not 1 <= minutes <= LONGEST_TAKE:
-        raise Refused("MINUTES", most=LONGEST_TAKE)
-
-    def work(session: Session, case: Case, name: str) -> None:
-        if not rows.take(session, case_id, by=name, seconds=minutes * 60):
-            raise Refused("CASE_TAKEN", by=case.owner, until=case.owned_until)
-
-    _beside(case_id, work, actor, seen_version, using, now)
-
-
-def give_back(
-    case_id: uuid.UUID,
-    *,
-    actor: Any,
-    seen_version: int | None = None,
-    using: str = "default",
-    now: datetime | None = None,
-) -> None:
-    """Let others take the case; raises Refused CASE_NOT_YOURS."""
-
-    def work(session: Session, _case: Case, name: str) -> None:
-        if not rows.give_back(session, case_id, by=name):
-            raise Refused("CASE_NOT_YOURS")
-
-    _beside(case_id, work, actor, seen_version, using, now)
-
-
-def park(
-    case_id: uuid.UUID,
-    until: datetime | None,
-    *,
-    actor: Any,
-    seen_version: int | None = None,
-    using: str = "default",
-    now: datetime | None = None,
-) -> None:
-    """Put the case out of sight until then, or bring it back with None. Its time limit runs on."""
-
-    def work(session: Session, _case: Case, _name: str) -> None:
-        if until is not None and until <= (now or clock(using)):
-            raise Refused("PARK_PAST")
-        rows.park(session, case_id, until)
-
-    _beside(case_id, work, actor, seen_version, using, now)
-
-
-def comment(
-    case_id: uuid.UUID,
-    text: str,
-    *,
-    actor: Any,
-    seen_version: int | None = None,
-    using: str = "default",
-    now: datetime | None = None,
-) -> None:
-    """Write something beside the case. Whoever rules afterwards has to have seen it."""
-    if not text.strip():
-        raise Refused("COMMENT_MISSING")
-    if len(text) > LONGEST_COMMENT:
-        raise Refused("COMMENT_TOO_LONG", limit=LONGEST_COMMENT)
-
-    def work(session: Session, _case: Case, name: str) -> None:
-        rows.comment(session, case_id, by=name, text=text)
-
-    _beside(case_id, work, actor, seen_version, using, now)
-
-
-def _beside(
-    case_id: uuid.UUID,
-    work: Callable[[Session, Case, str], None],
-    user: Any,
-    seen_version: int | None,
-    using: str,
-    now: datetime | None,
-) -> None:
-    """Run what is no ruling: permission, lock, version, and the case must be open."""
-
-    def run(session: Session) -> None:
-        actor = admit(user, RULE, APPROVE)
-        case = locked(session, case_id)
-        if case.closed_at is not None:
-            raise Refused("CASE_CLOSED", how=case.closed_as, at=case.closed_at)
-        if seen_version is not None and case.version != seen_version:
-            raise moved(look(case_id, using=using, now=now))
-        work(session, case, actor.name)
-
-    transact(run, using=using, vocabulary=JOB, now=now, durable=False)
-
-
 def locked(session: Session, case_id: uuid.UUID) -> Case:
     """Return a case, its job's row locked first: nothing about it changes from here on."""
     cases = Case.objects.using(session.using)
@@ -448,33 +336,6 @@ def locked(session: Session, case_id: uuid.UUID) -> Case:
         raise Refused("CASE_NOT_FOUND", case_id=str(case_id))
     session.lock([session.key(job_id)])
     return cases.get(pk=case_id)
-
-
-def inquire_now(
-    case_id: uuid.UUID, *, actor: Any, using: str = "default", now: datetime | None = None
-) -> EffectStatus | None:
-    """Ask the provider what became of the case's effect; returns what that settled, or None.
-
-    No transaction is open meanwhile. Raises Refused NOT_PERMITTED, SLOT_STATUS, EFFECT_KIND_UNKNOWN,
-    NOT_INQUIRABLE, COOL_DOWN with the time from which on it may be asked again.
-    """
-    admit(actor, RULE)
-    view = look(case_id, using=using, now=now)
-    slot, kind = view.effect, view.kind
-    if slot.status != EffectStatus.UNKNOWN:
-        raise Refused("SLOT_STATUS", status=slot.status)
-    if kind is None:
-        raise Refused("EFFECT_KIND_UNKNOWN", kind=slot.kind)
-    if not kind.inquirable:
-        raise Refused("NOT_INQUIRABLE", kind=slot.kind)
-    again = _later(slot.inquired_at, COOL_DOWN)
-    if again is not None and again > view.now:
-        raise Refused("COOL_DOWN", until=again)
-    runtime = EffectRuntime(JOB, hooks=HOOKS, using=using)
-    found = runtime.read(slot.id)
-    if found is not None:
-        gone.prove(runtime, found)
-    return effects.inquire(runtime, slot.id, kind, actor=signed(actor.get_username()))
 
 
 # -- what has changed ------------------------------------------------------------------------------------

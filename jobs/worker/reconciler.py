@@ -14,7 +14,7 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 
 from jobs import effect_kinds, measures, spool
-from jobs.effects import inquire
+from jobs.inquiry import inquire
 from jobs.ledger import inquiries
 from jobs.ledger.session import Session
 from jobs.outcomes import Refused

@@ -12,7 +12,7 @@ from django.urls import reverse
 from console.groups import GROUPS
 from jobs.models import ApiToken, Attempt, Change, EffectSlot, FenceRefusal, Minute, Queue, Scheduler, Worker
 from tests import build
-from tests.console import casework, urltable
+from tests.console import matters, urltable
 from tests.console.people import ROLES
 
 EVERYBODY = "everybody"
@@ -41,13 +41,13 @@ def window(model: Any) -> dict[str, Row]:
 MATRIX: dict[str, Row] = {
     "admin:index": Row("view_job"),
     "admin:inbox": Row("view_case"),
-    "admin:case": Row("view_case", lambda job: [casework.of(job)]),
+    "admin:case": Row("view_case", lambda job: [matters.of(job)]),
     **{
-        f"admin:case-{act}": Row("view_case", lambda job: [casework.of(job)], answer=302)
+        f"admin:case-{act}": Row("view_case", lambda job: [matters.of(job)], answer=302)
         for act in ("rule", "take", "give-back", "park", "comment", "inquire")
     },
     **{
-        f"admin:case-{act}": Row("view_case", lambda job: [casework.of(job), job.id], answer=302)
+        f"admin:case-{act}": Row("view_case", lambda job: [matters.of(job), job.id], answer=302)
         for act in ("approve", "reject")
     },
     "admin:jobs": Row("view_job"),

@@ -9,7 +9,7 @@ from django.urls import reverse
 from console.pages import DETAILS, MENU
 from jobs.models import Job
 from tests import build
-from tests.console import casework, people
+from tests.console import matters, people
 
 pytestmark = pytest.mark.django_db
 REGIONS = [
@@ -35,7 +35,7 @@ def refresh(client, url, region, **headers):
 
 def address(name, job):
     if name == "case":
-        return reverse("admin:case", args=[casework.of(job)])
+        return reverse("admin:case", args=[matters.of(job)])
     return reverse(f"admin:{name}", args=[job.id] if name == "job" else [])
 
 

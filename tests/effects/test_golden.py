@@ -14,14 +14,15 @@ from django.db import connection
 
 from jobs.drills.run import instant, seconds
 from jobs.effect_kinds import EffectKind
-from jobs.effects import inquire
 from jobs.handlers import Options, job
+from jobs.inquiry import inquire
 from jobs.models import Case, EffectSlot, Job, Proposal
 from jobs.operations import cases, rulings
 from jobs.outcomes import Ending, Lease
 from jobs.status import WaitReason
 from jobs.verbs.base import HOOKS
-from jobs.verbs.effects import Ask, EffectRuntime, Word, ask_of
+from jobs.verbs.effects import EffectRuntime
+from jobs.verbs.gate import Ask, Word, ask_of
 from jobs.vocabulary import JOB
 from tests.effects.outside import Outside
 

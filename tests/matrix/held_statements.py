@@ -10,7 +10,8 @@ from jobs.ledger.fence import VERBS
 from jobs.models import Job
 from jobs.outcomes import Outcome
 from jobs.verbs.base import HOOKS
-from jobs.verbs.effects import Ask, EffectRuntime, Word
+from jobs.verbs.effects import EffectRuntime
+from jobs.verbs.gate import Ask, Word
 from jobs.vocabulary import JOB
 from tests import build
 from tests.build import TICK, at

@@ -17,7 +17,8 @@ from jobs.operations.cases import View
 from jobs.outcomes import Ending, Lease
 from jobs.status import EffectStatus, JobStatus, WaitReason
 from jobs.verbs.base import HOOKS
-from jobs.verbs.effects import EffectRuntime, Word, ask_of
+from jobs.verbs.effects import EffectRuntime
+from jobs.verbs.gate import Word, ask_of
 from jobs.vocabulary import JOB
 from tests import build
 from tests.build import at

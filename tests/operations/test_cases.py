@@ -9,7 +9,7 @@ import pytest
 from jobs import effect_kinds
 from jobs.effect_kinds import Found, NotFound
 from jobs.models import AuditEntry, Evidence
-from jobs.operations import cases
+from jobs.operations import casework
 from jobs.outcomes import Refused
 from tests import build
 from tests.build import at
@@ -29,24 +29,24 @@ def refused(use, *arguments, **more):
 def test_a_taken_case_is_somebodys_until_it_is_given_back_or_time_runs_out(ada, bea):
     matter = scene.unknown()
     case = matter.case
-    cases.take(case.id, actor=ada, minutes=10, now=at(0))
+    casework.take(case.id, actor=ada, minutes=10, now=at(0))
     assert (matter.case.owner, matter.case.owned_until) == ("ada", at(600))
-    error = refused(cases.take, case.id, actor=bea, now=at(599))
+    error = refused(casework.take, case.id, actor=bea, now=at(599))
     assert (error.code, error.params["by"]) == ("CASE_TAKEN", "ada")
-    assert refused(cases.give_back, case.id, actor=bea, now=at(599)).code == "CASE_NOT_YOURS"
-    cases.take(case.id, actor=bea, now=at(600))
+    assert refused(casework.give_back, case.id, actor=bea, now=at(599)).code == "CASE_NOT_YOURS"
+    casework.take(case.id, actor=bea, now=at(600))
     assert matter.case.owner == "bea"
-    cases.give_back(case.id, actor=bea, now=at(601))
+    casework.give_back(case.id, actor=bea, now=at(601))
     assert (matter.case.owner, matter.case.owned_until) == ("", None)
 
 
 def test_parking_hides_a_case_and_leaves_its_time_limit(ada):
     matter = scene.unknown(sla=3600)
     due = matter.case.sla_due_at
-    cases.park(matter.case.id, at(900), actor=ada, now=at(10))
+    casework.park(matter.case.id, at(900), actor=ada, now=at(10))
     assert (matter.case.parked_until, matter.case.sla_due_at) == (at(900), due)
-    assert refused(cases.park, matter.case.id, at(10), actor=ada, now=at(10)).code == "PARK_PAST"
-    cases.park(matter.case.id, None, actor=ada, now=at(11))
+    assert refused(casework.park, matter.case.id, at(10), actor=ada, now=at(10)).code == "PARK_PAST"
+    casework.park(matter.case.id, None, actor=ada, now=at(11))
     assert matter.case.parked_until is None
 
 
@@ -54,10 +54,10 @@ def test_what_is_no_ruling_takes_a_permission_an_open_case_and_the_version_that_
     matter = scene.unknown()
     case = matter.case
     uses = [
-        lambda **by: cases.take(case.id, **by),
-        lambda **by: cases.give_back(case.id, **by),
-        lambda **by: cases.park(case.id, LATER, **by),
-        lambda **by: cases.comment(case.id, "x", **by),
+        lambda **by: casework.take(case.id, **by),
+        lambda **by: casework.give_back(case.id, **by),
+        lambda **by: casework.park(case.id, LATER, **by),
+        lambda **by: casework.comment(case.id, "x", **by),
     ]
     before = matter.written()
     for use in uses:
@@ -71,17 +71,17 @@ def test_what_is_no_ruling_takes_a_permission_an_open_case_and_the_version_that_
 
 def test_comments_have_words_and_an_end(ada):
     case = scene.unknown().case
-    assert refused(cases.comment, case.id, " ", actor=ada).code == "COMMENT_MISSING"
-    assert refused(cases.comment, case.id, "x" * 2001, actor=ada).code == "COMMENT_TOO_LONG"
-    assert refused(cases.take, case.id, actor=ada, minutes=0).code == "MINUTES"
+    assert refused(casework.comment, case.id, " ", actor=ada).code == "COMMENT_MISSING"
+    assert refused(casework.comment, case.id, "x" * 2001, actor=ada).code == "COMMENT_TOO_LONG"
+    assert refused(casework.take, case.id, actor=ada, minutes=0).code == "MINUTES"
 
 
 def test_an_inquiry_is_evidence_and_cools_down(ada):
     matter = scene.unknown(settle_after=None)
-    assert cases.inquire_now(matter.case.id, actor=ada) is None
+    assert casework.inquire_now(matter.case.id, actor=ada) is None
     last = Evidence.objects.order_by("-id")[0]
     assert (last.source, last.outcome, last.actor) == ("inquiry", "not_found", "ada")
-    assert refused(cases.inquire_now, matter.case.id, actor=ada).code == "COOL_DOWN"
+    assert refused(casework.inquire_now, matter.case.id, actor=ada).code == "COOL_DOWN"
     assert Evidence.objects.filter(source="inquiry").count() == 1
     assert AuditEntry.objects.filter(object_type="case").count() == 0
 
@@ -92,10 +92,10 @@ def test_an_inquiry_that_finds_it_settles_the_case(ada):
     kind = effect_kinds.find(scene.PAY)
     assert kind is not None
     kind.inquire(lambda request: Found({"ok": 1}, "ch_1", payload=request.payload))
-    assert cases.inquire_now(case.id, actor=ada) == "committed"
+    assert casework.inquire_now(case.id, actor=ada) == "committed"
     case.refresh_from_db()
     assert (case.closed_as, matter.job.status) == ("resolved", "pending")
-    assert refused(cases.inquire_now, case.id, actor=ada).code == "SLOT_STATUS"
+    assert refused(casework.inquire_now, case.id, actor=ada).code == "SLOT_STATUS"
 
 
 def test_who_may_not_rule_asks_no_provider(bea, dan):
@@ -110,14 +110,14 @@ def test_who_may_not_rule_asks_no_provider(bea, dan):
 
     kind.inquire(look)
     for actor in (bea, dan):
-        assert refused(cases.inquire_now, matter.case.id, actor=actor).code == "NOT_PERMITTED"
+        assert refused(casework.inquire_now, matter.case.id, actor=actor).code == "NOT_PERMITTED"
     assert asked == []
 
 
 def test_what_cannot_be_asked_for_says_so(ada):
     matter = scene.unknown()
     effect_kinds.forget(scene.PAY)
-    assert refused(cases.inquire_now, matter.case.id, actor=ada).code == "EFFECT_KIND_UNKNOWN"
+    assert refused(casework.inquire_now, matter.case.id, actor=ada).code == "EFFECT_KIND_UNKNOWN"
 
 
 def test_a_case_is_shown_with_everything_that_is_known(ada):

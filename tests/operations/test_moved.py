@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from jobs.models import Job, Ruling
-from jobs.operations import cases, rulings
+from jobs.operations import casework, rulings
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus
 from tests import build
@@ -28,7 +28,7 @@ def refused(matter, actor, view, **more):
 
 
 def _comment(matter, cyd):
-    cases.comment(matter.case.id, "wait", actor=cyd, now=AFTER)
+    casework.comment(matter.case.id, "wait", actor=cyd, now=AFTER)
 
 
 def _evidence(matter, _cyd):
@@ -97,8 +97,8 @@ def test_the_version_is_asked_for_besides_the_snapshot(ada):
 def test_taking_and_parking_a_case_moves_nothing(ada, cyd):
     matter = scene.unknown()
     view = matter.look()
-    cases.take(view.case.id, actor=cyd, now=LATER)
-    cases.park(view.case.id, AFTER, actor=cyd, now=LATER)
+    casework.take(view.case.id, actor=cyd, now=LATER)
+    casework.park(view.case.id, AFTER, actor=cyd, now=LATER)
     assert matter.rule("happened", ada, view=view).effect_status == "committed"
 
 
@@ -149,10 +149,10 @@ def test_every_write_of_a_person_goes_through_in_a_transaction_of_its_own():
     cyd, bea = scene.user("cyd", "rule_effect", "approve_ruling"), scene.user("bea", "approve_ruling")
     matter = scene.unknown(second_person="always")
     case = matter.case
-    cases.take(case.id, actor=cyd, now=LATER)
-    cases.give_back(case.id, actor=cyd, now=LATER)
-    cases.park(case.id, AFTER, actor=cyd, now=LATER)
-    cases.comment(case.id, "seen", actor=cyd, now=LATER)
+    casework.take(case.id, actor=cyd, now=LATER)
+    casework.give_back(case.id, actor=cyd, now=LATER)
+    casework.park(case.id, AFTER, actor=cyd, now=LATER)
+    casework.comment(case.id, "seen", actor=cyd, now=LATER)
     asked = matter.rule("did_not_happen", cyd)
     rulings.reject(asked.proposal_id, actor=bea, snapshot=matter.look().snapshot, reason="no", now=LATER)
     matter.rule("did_not_happen", cyd)

@@ -11,11 +11,11 @@ import pytest
 from django.db import transaction
 
 from jobs.models import Case, Comment, Evidence, Job, Proposal, Ruling
-from jobs.operations import cases, rulings
+from jobs.operations import casework, rulings
 from jobs.operations.rulings import Proposed, Ruled
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus, JobStatus
-from jobs.verbs.effects import Word
+from jobs.verbs.gate import Word
 from tests import build
 from tests.build import at
 from tests.operations import scene
@@ -232,7 +232,7 @@ def test_a_comment_must_be_seen_by_the_second_person_and_undoes_nothing(ada, bea
     matter = scene.unknown(second_person="always")
     matter.rule("did_not_happen", ada)
     view = matter.look()
-    cases.comment(view.case.id, "I called them", actor=ada, now=at(10_001))
+    casework.comment(view.case.id, "I called them", actor=ada, now=at(10_001))
     with build.savepoint(), pytest.raises(Refused) as refused:
         matter.approve(bea, view=view)
     assert refused.value.params["what_code"] == "MOVED_COMMENT"
@@ -426,5 +426,5 @@ def test_a_job_that_gave_itself_up_is_ruled_on_as_one_effect(ada, bea):
 
 def test_comments_are_kept(ada):
     matter = scene.unknown()
-    cases.comment(matter.case.id, "called them", actor=ada, now=LATER)
+    casework.comment(matter.case.id, "called them", actor=ada, now=LATER)
     assert [(c.by, c.text) for c in Comment.objects.all()] == [("ada", "called them")]

@@ -16,7 +16,8 @@ from jobs.models import Job, Scheduler
 from jobs.outcomes import Code, Lease, Outcome
 from jobs.status import JobStatus, WaitReason
 from jobs.verbs.base import HOOKS
-from jobs.verbs.effects import Ask, EffectRuntime
+from jobs.verbs.effects import EffectRuntime
+from jobs.verbs.gate import Ask
 from jobs.vocabulary import JOB
 from tests.build import KIND, RIVAL, at
 from tests.races.ground import PERSON, coherent, job_of, queue, take

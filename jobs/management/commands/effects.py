@@ -18,7 +18,7 @@ from jobs import audit
 from jobs.models import Case, Proposal
 from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
-from jobs.operations import cases, docket, door, lookup, printed, rulings
+from jobs.operations import cases, casework, docket, door, lookup, printed, rulings
 from jobs.operations.rulings import Proposed
 from jobs.outcomes import Refused
 
@@ -107,7 +107,7 @@ class Command(BaseCommand):
     def _inquire(self, options: dict[str, Any]) -> None:
         case = lookup.find(Case, options["id"])
         with _door(options) as user:
-            settled = cases.inquire_now(case.id, actor=user)
+            settled = casework.inquire_now(case.id, actor=user)
         status = settled.value if settled else ""
         text = _("The effect is %s now.") % status if status else _("That settled nothing; see the evidence.")
         self._print({"case": case.id, "settled": status or None}, [text])
