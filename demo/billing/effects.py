@@ -31,7 +31,7 @@ for _code, _meaning in (
     # An inquiry is answered from the ledger that is charged into: what is not there soon never will be.
     settle_after=5,
     in_flight=10,
-    second_person=Decimal(1000),
+    second_person=Decimal(100),
     reference=r"ch_[0-9a-f]{24}",
     runbook="docs/demo.md",
     sla=4 * 3600,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from jobs.models import Attempt
+from jobs.models import Attempt, Case
 from tests.browser.data import Built
 
 
@@ -12,10 +12,21 @@ def pages(world: Built) -> dict[str, str]:
     """Return the address of each page by a name for it."""
     attempt = Attempt.objects.order_by("-generation", "-started_at").first()
     assert attempt is not None
-    plain = ("index", "jobs", "queues", "workers", "refusals", "scheduler", "password_change", "conversions")
+    plain = (
+        "index",
+        "jobs",
+        "queues",
+        "workers",
+        "refusals",
+        "scheduler",
+        "password_change",
+        "conversions",
+        "inbox",
+    )
     found = {name: reverse(f"admin:{name}") for name in plain}
     found |= {f"job {name}": reverse("admin:job", args=[job_id]) for name, job_id in world.jobs.items()}
     return found | {
+        "case": reverse("admin:case", args=[Case.objects.order_by("pk")[0].pk]),
         "no match": reverse("admin:jobs") + "?kind=nothing",
         "bad filter": reverse("admin:jobs") + "?statee=failed",
         "attempts": reverse("admin:jobs_attempt_changelist"),

@@ -18,6 +18,8 @@ LOOKED_AT = [
     "scheduler",
     "password_change",
     "conversions",
+    "inbox",
+    "case",
     "attempts",
     "attempt",
     "job uncertain",
