@@ -41,7 +41,7 @@ SELECT s.id, s.kind
    AND NOT s.in_conflict
    AND j.{status} <> {:running}
    AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
-   AND (s.inquired_at IS NULL OR {plus:s.inquired_at+%(every)s} <= t.now
+   AND (s.inquired_at IS NULL OR {plus:s.inquired_at+{least}(%(every)s * (1 + s.inquiries), %(longest)s)} <= t.now
         OR s.inquired_at < {plus:s.sender_ended_at+s.settle_seconds}
            AND {plus:s.sender_ended_at+s.settle_seconds} <= t.now)
  ORDER BY s.changed_at
@@ -49,9 +49,13 @@ SELECT s.id, s.kind
 """
 
 
-def to_ask(session: Session, *, every: int, limit: int) -> list[tuple[str, str]]:
-    """Return slots, with their kinds, that the provider should be asked about now; the longest unknown first."""
-    return [(row[0], row[1]) for row in session.run(TO_ASK, every=every, limit=limit)]
+def to_ask(session: Session, *, every: int, longest: int, limit: int) -> list[tuple[str, str]]:
+    """Return slots, with their kinds, that the provider should be asked about now; the longest unknown first.
+
+    `every` seconds after each inquiry times how many there were, at most `longest`.
+    """
+    rows = session.run(TO_ASK, every=every, longest=longest, limit=limit)
+    return [(row[0], row[1]) for row in rows]
 
 
 def begin_inquiry(session: Session, effect_id: str, *, seconds: int) -> bool:
@@ -74,6 +78,18 @@ def clock(session: Session) -> datetime:
 def prove_gone(session: Session, effect_id: str, attempt: Any) -> bool:
     """Record that the sender's process is proven gone, as of now: the proof's time, not the lease's end."""
     return bool(session.run(PROVE_GONE, id=effect_id, attempt=attempt))
+
+
+LAST_ANSWER = """
+SELECT outcome, reference FROM jobs_evidence
+ WHERE effect_id = %(effect_id)s AND source = 'inquiry' ORDER BY id DESC LIMIT 1
+"""
+
+
+def last_answer(session: Session, effect_id: str) -> tuple[str, str] | None:
+    """Return outcome and reference of the latest inquiry about a slot."""
+    rows = session.run(LAST_ANSWER, effect_id=effect_id)
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 ADD_EVIDENCE = """

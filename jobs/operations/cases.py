@@ -24,6 +24,9 @@ from jobs.status import AttemptStatus, EffectStatus
 IMPLICIT = "job"
 """The kind of the slot that an uncertain job without any gets: the job itself is the effect."""
 
+EVIDENCE = 500
+"""Pieces of evidence that are read, the newest; of one effect there is rarely a dozen."""
+
 Said = tuple[str, dict[str, Any]]
 """A code of the catalogue and its parameters."""
 Stop = tuple[Said | None, datetime | None] | None
@@ -132,7 +135,7 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
         effect=slot,
         job=job,
         kind=kind,
-        evidence=list(Evidence.objects.using(using).filter(effect=slot).order_by("-id")),
+        evidence=list(Evidence.objects.using(using).filter(effect=slot).order_by("-id")[:EVIDENCE]),
         rulings=list(Ruling.objects.using(using).filter(effect=slot).order_by("-id")),
         comments=list(Comment.objects.using(using).filter(case=case).order_by("-id")),
         proposal=next((p for p in proposals if p.decision == ""), None),
@@ -143,7 +146,7 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
     )
     basis = {
         "slot": [slot.version, slot.status, slot.payload_digest, slot.conflict_digest],
-        "evidence": [e.id for e in view.evidence],
+        "evidence": [e.id for e in _news(view.evidence)],
         "job": job.state_version,
         "case": str(case.id),
     }
@@ -151,6 +154,18 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
     seen = [view.basis, case.version, str(view.proposal.id) if view.proposal else ""]
     object.__setattr__(view, "snapshot", canon.digest(canon.canonical(seen)))
     return view
+
+
+def _news(evidence: list[Evidence]) -> list[Evidence]:
+    """Return the evidence that says something new: a provider that is down says the same every minute, and
+    nobody could ever finish a sentence about it."""
+    told, last = [], None
+    for piece in reversed(evidence):
+        said = (piece.outcome, piece.reference) if piece.source == "inquiry" else None
+        if said is None or said != last:
+            told.append(piece)
+        last = said if said is not None else last
+    return told
 
 
 def _usable(proposal: Proposal, now: datetime) -> bool:

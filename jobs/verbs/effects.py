@@ -221,6 +221,7 @@ class EffectRuntime(Fenced):
             elif not found:
                 done = reports.missed(session, slot.id, slot.version, asked=asked)
             word = "found" if found and matches else "found_other" if found else "not_found"
+            news = inquiries.last_answer(session, slot.id) != (word, reference[:200])
             inquiries.add_evidence(
                 session,
                 slot.id,
@@ -235,7 +236,8 @@ class EffectRuntime(Fenced):
                 self._settled(session, slot.id, slot.job_id, EffectStatus(done))
             else:
                 inquiries.end_inquiry(session, slot.id)
-                cases.touch(session, slot.id)
+                if news:
+                    cases.touch(session, slot.id)
             return EffectStatus(done) if done else None
 
         return transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
@@ -245,6 +247,7 @@ class EffectRuntime(Fenced):
 
         def work(session: Session) -> None:
             session.lock([slot.job_id])
+            news = inquiries.last_answer(session, slot.id) != ("no_answer", "")
             inquiries.add_evidence(
                 session,
                 slot.id,
@@ -255,7 +258,8 @@ class EffectRuntime(Fenced):
                 actor=actor,
             )
             inquiries.end_inquiry(session, slot.id)
-            cases.touch(session, slot.id)
+            if news:
+                cases.touch(session, slot.id)
 
         transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
 

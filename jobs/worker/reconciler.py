@@ -27,8 +27,9 @@ from jobs.worker import gone
 log = logging.getLogger("interlock.worker")
 
 EVERY_SECONDS = 5.0
-ASK_EVERY_SECONDS = 60
-"""A provider that could not say is asked again after this, and at once when its time to settle is over."""
+ASK_EVERY_SECONDS, LONGEST_SECONDS = 30, 900
+"""A provider that could not say is asked again after this times the number of questions, at most the longest,
+and at once when its time to settle is over."""
 PAGE = 20
 OUTAGE = (OperationalError, InterfaceError)
 
@@ -52,7 +53,9 @@ class Reconciler:
         self.replay()
         settled = 0
         session = Session(self.effects.using, self.effects.vocabulary, now)
-        for effect_id, kind_name in inquiries.to_ask(session, every=ASK_EVERY_SECONDS, limit=PAGE):
+        for effect_id, kind_name in inquiries.to_ask(
+            session, every=ASK_EVERY_SECONDS, longest=LONGEST_SECONDS, limit=PAGE
+        ):
             kind = effect_kinds.find(kind_name)
             if kind is None or not kind.inquirable:
                 continue  # another worker's

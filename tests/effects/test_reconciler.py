@@ -154,3 +154,22 @@ def test_a_job_that_a_person_said_has_happened_commits_that_answer_without_runni
     steps(worker(), 1)
     assert ran == []
     assert [*results()] == [{"by": "hand"}]
+
+
+def test_a_provider_that_says_the_same_again_spoils_nobodys_ruling(outside: Outside) -> None:
+    from jobs.operations import cases
+
+    nobody_knows(outside)
+    actor = worker()
+    steps(actor, 1)
+    case = Case.objects.get()
+    before = cases.look(case.pk)
+    long_ago()
+    assert actor.reconciler.turn() == 0
+    after = cases.look(case.pk)
+    assert len(after.evidence) == len(before.evidence) + 1
+    assert (after.snapshot, after.case.version) == (before.snapshot, before.case.version)
+    outside.looking = lambda _request: (_ for _ in ()).throw(TimeoutError)
+    long_ago()
+    actor.reconciler.turn()
+    assert cases.look(case.pk).snapshot != before.snapshot
