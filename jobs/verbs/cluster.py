@@ -10,6 +10,7 @@ from jobs.ledger import epoch as scheduler
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.outcomes import Refused
+from jobs.status import JobStatus
 from jobs.verbs import audited
 from jobs.verbs.base import Verbs, need_reason
 from jobs.vocabulary import JOB
@@ -107,6 +108,41 @@ class ClusterVerbs(Verbs):
 
         # Fenced for its time-outs: it ends with the head of the audit chain locked, which others wait for.
         return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False)
+
+    def fence_worker(self, worker_id: str, *, actor: str, reason: str, now: datetime | None = None) -> int:
+        """Refuse a worker for good and end its leases now; returns how many (contract §2).
+
+        When this has returned, no claim, renewal or commit of that worker is accepted, not even one whose
+        transaction was under way. Its jobs are taken back by the next recovery; each costs an attempt. Its
+        code may still be running. Raises Refused WORKER_UNKNOWN or WORKER_FENCED naming who was first;
+        OperationalError after 2 s when a transaction holds it up.
+        """
+        need_reason(reason)
+
+        def work(session: Session) -> int:
+            before = worker_rows.fenced(session, worker_id)
+            if before is None:
+                raise Refused("WORKER_UNKNOWN", worker=worker_id)
+            if not worker_rows.fence(session, worker_id, actor=actor):
+                raise Refused("WORKER_FENCED", worker=worker_id, by=before["fenced_by"])
+            ended = worker_rows.end_leases(session, worker_id)
+            changed = [[key, JobStatus.RUNNING.value] for key in ended]
+            worker_rows.add_change(session, "fence_worker", changed, actor=actor, reason=reason)
+            after: Json = {**(worker_rows.fenced(session, worker_id) or {}), "leases_ended": len(ended)}
+            audited.append(
+                session,
+                "fence_worker",
+                "worker",
+                worker_id,
+                actor=actor,
+                reason=reason,
+                before=before,
+                after=after,
+            )
+            wake.after_commit(self.db, {""})
+            return len(ended)
+
+        return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
 
 
 def _record(
