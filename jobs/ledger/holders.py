@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 from django.db import OperationalError, connections
 
+from jobs.ledger import clock
+
 LIMIT = 10
 
 # Only ROW SHARE and stronger conflict with EXCLUSIVE. Texts of statements stay out: they may hold inputs.
 HOLDERS = """
 SELECT DISTINCT a.pid, COALESCE(a.application_name, ''), COALESCE(a.usename, ''), COALESCE(host(a.client_addr), ''),
-       COALESCE(a.state, ''), COALESCE(EXTRACT(epoch FROM statement_timestamp() - a.xact_start), 0)::float8 AS seconds
+       COALESCE(a.state, ''), a.xact_start
   FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
  WHERE l.locktype = 'relation' AND l.relation = 'jobs_scheduler'::regclass AND l.granted
    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
    AND l.mode <> 'AccessShareLock' AND l.pid <> pg_backend_pid()
- ORDER BY seconds DESC
+ ORDER BY a.xact_start
  LIMIT %s
 """
 
@@ -40,7 +42,9 @@ def holders(using: str) -> list[Holder]:
         return []
     with connection.cursor() as cursor:
         cursor.execute(HOLDERS, [LIMIT])
-        return [Holder(*row) for row in cursor.fetchall()]
+        rows = cursor.fetchall()
+    now = clock.read(using)
+    return [Holder(*row, seconds=(now - since).total_seconds() if since else 0.0) for *row, since in rows]
 
 
 def held_up(error: OperationalError) -> bool:
