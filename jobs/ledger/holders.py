@@ -44,7 +44,10 @@ def holders(using: str) -> list[Holder]:
         cursor.execute(HOLDERS, [LIMIT])
         rows = cursor.fetchall()
     now = clock.read(using)
-    return [Holder(*row, seconds=(now - since).total_seconds() if since else 0.0) for *row, since in rows]
+    return [
+        Holder(pid, application, user, address, state, (now - since).total_seconds() if since else 0.0)
+        for pid, application, user, address, state, since in rows
+    ]
 
 
 def held_up(error: OperationalError) -> bool:

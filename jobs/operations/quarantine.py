@@ -1,9 +1,8 @@
 """Holding what may have touched the world without a trace: after a failover, jobs whose slot row may be lost.
 
 What is lost cannot be read. What can: jobs with a slot of a non-replayable effect, and the kinds of job that
-have ever left one, whose other unfinished jobs may have had one too. A kind whose every slot was lost, or that
-never had one, is not found: name it (`kinds`). Effect kinds are registered without their job kinds, so the code
-cannot tell either.
+have ever left one, whose other unfinished jobs may have had one too. A kind without any slot row is not found:
+name it (`kinds`). Effect kinds are registered without their job kinds, so the code cannot tell either.
 """
 
 from __future__ import annotations

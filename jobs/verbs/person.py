@@ -216,7 +216,7 @@ class PersonVerbs(Verbs):
     def quarantine(
         self, job_ids: Sequence[uuid.UUID], *, actor: str, reason: str, now: datetime | None = None
     ) -> int:
-        """Hold a page of jobs as `quarantine`; returns how many. Those that ended or are held stay as they are.
+        """Hold a page of jobs as `quarantine`; returns how many. The ended and the held stay as they are.
 
         One audit entry for the page, which names its jobs.
         """

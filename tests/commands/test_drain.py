@@ -71,7 +71,7 @@ def manage_beat() -> None:
     from jobs.ledger.session import transact
     from jobs.vocabulary import JOB
 
-    values = {"running": 0, "epoch": 1, "stopping": False, "stopped": False, "passes": {}}
+    values: dict[str, Any] = {"running": 0, "epoch": 1, "stopping": False, "stopped": False, "passes": {}}
     transact(
         lambda session: worker_rows.beat(session, id=build.WORKER, **values),
         using="default",

@@ -138,6 +138,7 @@ def test_write_under_way_lands_before_the_fence_or_not_at_all(verb, monkeypatch)
     monkeypatch.setattr(session, "OPEN_EXCLUSIVE", session.OPEN_EXCLUSIVE.replace("'2s'", "'30s'"))
     build.register(WORKER)
     lease = V.claim_job(build.enqueue(), worker_id=WORKER)
+    assert lease is not None
     ready = build.enqueue()
     sent, goes_on, answers = threading.Event(), threading.Event(), {}
     real = failpoints.failpoint
