@@ -1,7 +1,7 @@
 """Holding what may have touched the world without a trace: after a failover, jobs whose slot row may be lost.
 
 What is lost cannot be read. What can: jobs with a slot of a non-replayable effect, and the kinds of job that
-have ever left one, whose other unfinished jobs may have had one too. A kind without any slot row is not found:
+have ever left one, whose other unfinished jobs may have had one too. A kind without a slot row is not found:
 name it (`kinds`). Effect kinds are registered without their job kinds, so the code cannot tell either.
 """
 

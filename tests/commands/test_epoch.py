@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError
 from django.db import connection, connections, transaction
 
-from jobs.ledger import session
+from jobs.ledger import session, timeline
 from jobs.models import AuditEntry, Job, Scheduler
 from jobs.outcomes import Refused
 from tests import build
@@ -131,3 +131,18 @@ def test_raise_that_is_held_up_names_the_transaction_and_changes_nothing(chief, 
     assert f"process {pids[0]}" in error["text"]
     assert build.epoch() == 1
     assert str(Refused("SCHEDULER_HELD", who="x")).endswith("x.")
+
+
+def test_another_database_is_told_of_before_it_is_raised(chief):
+    if timeline.read("default") == "":
+        pytest.skip("this database does not tell which of its lives this is")
+    assert manage("epoch", "show", "--json").document["timeline_moved"] is False
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_scheduler SET timeline = '1/1/00000001'")
+    timeline.forget("default")
+    assert "with a floor" in manage("epoch", "show").out
+    answer = manage("epoch", "open-claims", *BY, "--json")
+    assert (answer.code, answer.document["error"]["code"]) == (1, "TIMELINE_MOVED")
+    assert "--floor" in raising("--yes").errors
+    assert manage("epoch", "raise", *BY, "--expected", 2, "--floor", 8, "--yes").code == 0
+    assert "with a floor" not in manage("epoch", "show").out

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from jobs.ledger import timeline
 from jobs.management import shell
 from jobs.models import Scheduler
 from jobs.operations import cluster, exposure, printed
@@ -69,12 +70,15 @@ class Command(shell.OperatorCommand):
         row = Scheduler.objects.using(options["database"]).get()
         names = ("epoch", "claims_open", "timeline", "clock_high_water", "changed_at", "changed_by", "reason")
         document = {name: getattr(row, name) for name in names}
+        document["timeline_moved"] = timeline.moved(options["database"])
         self.tell(document, _shown(document))
 
     def _raise(self, options: dict[str, Any]) -> None:
         by = self.person(options)
         by.need("raise_epoch")
         price = exposure.of_all(options["database"])
+        if not options["floor"] and timeline.moved(options["database"]):
+            self.stderr.write(_("This is another database than claims were made in: give --floor too."))
         if not options["yes"]:
             if self.json:
                 self.tell({"raised": False, "price": price.document()}, [])
@@ -113,6 +117,8 @@ def _shown(row: dict[str, Any]) -> Iterator[str]:
             text % {"at": printed.plain(row["changed_at"]), "by": row["changed_by"], "reason": row["reason"]}
         )
     yield _("Timeline %s.") % (printed.plain(row["timeline"]) or _("not known"))
+    if row["timeline_moved"]:
+        yield _("This is another database than claims were made in: raise the epoch with a floor.")
 
 
 def _narrower(price: exposure.Exposure) -> Iterator[str]:
