@@ -17,6 +17,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils.translation import gettext_noop
 
 from jobs.explain import WORKER_TTL, clock
+from jobs.ledger import indexed
 from jobs.models import Attempt, EffectSlot, Job, Scheduler, Worker
 from jobs.status import EffectStatus, HoldReason, JobStatus
 
@@ -107,9 +108,9 @@ def look(using: str = DEFAULT_DB_ALIAS) -> Checklist:
     before = Scheduler.objects.using(using).get()
     now = clock(using)
     jobs = Job.objects.using(using)
-    running = jobs.filter(status=JobStatus.RUNNING)
+    running = indexed.running(jobs)
     quarantined = Q(hold_reason=HoldReason.QUARANTINE)
-    effects = EffectSlot.objects.using(using)
+    effects = indexed.open_effects(EffectSlot.objects.using(using))
     parts = [
         _part("leases", Verdict.WAIT, running.exclude(quarantined).order_by("id"), JOB),
         _part("quarantined", Verdict.BLOCKED, running.filter(quarantined).order_by("id"), JOB),
@@ -119,7 +120,7 @@ def look(using: str = DEFAULT_DB_ALIAS) -> Checklist:
         _part(
             "uncertain",
             Verdict.BLOCKED,
-            jobs.filter(status=JobStatus.UNCERTAIN).order_by("-id"),
+            indexed.abnormal(jobs.filter(status=JobStatus.UNCERTAIN)).order_by("-id"),
             ("id", "kind", "queue", "label", "open_effects"),
         ),
         _part(

@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db.models import Count, QuerySet, Sum
 
+from jobs.ledger import indexed
 from jobs.models import EffectSlot, Job
-from jobs.status import EffectStatus, JobStatus
+from jobs.status import EffectStatus
 
 SHOWN = 20
 
@@ -54,17 +55,21 @@ class Exposure:
 def of_all(using: str) -> Exposure:
     """Return what a raise of the epoch would cost now. Looks at leases and open effects only."""
     return _exposure(
-        Job.objects.using(using).filter(status=JobStatus.RUNNING),
-        EffectSlot.objects.using(using).filter(status=EffectStatus.EXECUTING),
+        indexed.running(Job.objects.using(using)),
+        _sending(using),
     )
 
 
 def of_worker(worker_id: str, using: str) -> Exposure:
     """Return what fencing one worker would cost now."""
     return _exposure(
-        Job.objects.using(using).filter(status=JobStatus.RUNNING, worker_id=worker_id),
-        EffectSlot.objects.using(using).filter(status=EffectStatus.EXECUTING, job__worker_id=worker_id),
+        indexed.running(Job.objects.using(using).filter(worker_id=worker_id)),
+        _sending(using).filter(job__worker_id=worker_id),
     )
+
+
+def _sending(using: str) -> QuerySet[EffectSlot]:
+    return indexed.open_effects(EffectSlot.objects.using(using)).filter(status=EffectStatus.EXECUTING)
 
 
 def _exposure(leases: QuerySet[Job], sending: QuerySet[EffectSlot]) -> Exposure:

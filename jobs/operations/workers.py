@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import Count
 
 from jobs import explain
+from jobs.ledger import indexed
 from jobs.models import Job, Worker
-from jobs.status import JobStatus
 
 FIELDS = (
     "id", "host", "pid", "version", "queues", "kinds", "concurrency", "scheduler_epoch", "started_at",
@@ -21,8 +21,7 @@ def listed(using: str, *, limit: int) -> list[dict[str, Any]]:
     """Return the workers heard of last, with their leases as the database counts them."""
     around = explain.Surroundings(using=using)
     leases: Mapping[str | None, int] = dict(
-        Job.objects.using(using)
-        .filter(status=JobStatus.RUNNING)
+        indexed.running(Job.objects.using(using))
         .order_by("worker_id")
         .values_list("worker_id")
         .annotate(leases=Count("pk"))

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from jobs.models import AuditEntry, Job, Scheduler
-from jobs.operations import drain
+from jobs.operations import drain, exposure
 from jobs.operations.drain import Verdict
 from jobs.outcomes import Lease
 from jobs.status import HoldReason, JobStatus
@@ -124,6 +125,25 @@ def test_look_asks_a_fixed_number_of_questions(django_assert_max_num_queries):
         build.running()
     with django_assert_max_num_queries(11):
         drain.look()
+
+
+def test_no_big_table_is_read(django_assert_max_num_queries):
+    """Every read of jobs and slots goes along a partial index, or by key from one that did."""
+    with connection.cursor() as cursor:
+        if connection.features.has_select_for_update:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    with django_assert_max_num_queries(30) as asked:
+        drain.look()
+        exposure.of_all("default")
+        exposure.of_worker(build.WORKER, "default")
+    reads = [q["sql"] for q in asked.captured_queries if "jobs_job" in q["sql"] or "effectslot" in q["sql"]]
+    assert len(reads) == 10
+    for sql in reads:
+        with connection.cursor() as cursor:
+            plain = connection.features.has_select_for_update
+            cursor.execute(("EXPLAIN " if plain else "EXPLAIN QUERY PLAN ") + sql.replace("%", "%%"))
+            plan = "\n".join(str(row) for row in cursor.fetchall())
+        assert any(name in plan for name in ("job_running", "job_abnormal", "effect_open")), f"{sql}\n{plan}"
 
 
 def test_claims_are_closed_first_by_somebody_entitled_for_a_reason(chief, person):
