@@ -53,6 +53,14 @@ CATALOGUE = {
     "EFFECTS_COMMITTED": gettext_noop("Effects have taken place: say whether to repeat or to keep them."),
     "CONTRADICTION": gettext_noop("Evidence contradicts what was recorded; the case must be closed first."),
     "EPOCH_MOVED": gettext_noop("The epoch is %(found)s, not %(expected)s: somebody raised it first."),
+    "WORKER_UNKNOWN": gettext_noop("There is no worker %(worker)s."),
+    "WORKER_FENCED": gettext_noop("The worker %(worker)s was fenced already, by %(by)s."),
+    "SCHEDULER_HELD": gettext_noop("A transaction holds the scheduler up, so nothing was changed: %(who)s."),
+    "NOT_CONFIRMED": gettext_noop("Nothing was changed: it was not confirmed by typing “%(words)s”."),
+    "QUEUE_OPEN": gettext_noop("The queue %(queue)s is not paused."),
+    "TIMELINE_MOVED": gettext_noop(
+        "The database is another one than its claims were made in: raise the epoch with a floor first."
+    ),
     "USER_UNKNOWN": gettext_noop("There is no user %(user)s."),
     "USER_INACTIVE": gettext_noop("The account of %(user)s is closed."),
     "NOT_PERMITTED": gettext_noop("%(user)s may not do this; it takes the permission %(permission)s."),
@@ -253,9 +261,9 @@ class Surroundings:
 
     @cached_property
     def silent(self) -> list[Worker]:
-        """The workers that neither stopped nor were heard of lately."""
+        """The workers that neither stopped nor were heard of lately; of a fenced one nothing is expected."""
         since = self.now - WORKER_TTL
-        return [w for w in self.workers if w.beat_at <= since]
+        return [w for w in self.workers if w.beat_at <= since and w.fenced_at is None]
 
 
 def explain(job: Job, *, using: str = "default", now: datetime | None = None) -> Explanation:

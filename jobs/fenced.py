@@ -11,7 +11,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError
 
 from jobs import measures
 from jobs.hooks import RuntimeHooks, attempt_status
-from jobs.ledger import fence, settle
+from jobs.ledger import fence, settle, timeline
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.outcomes import Code, Ending, Lease, Outcome
@@ -53,6 +53,8 @@ class Fenced:
         refused: list[dict[str, Any]] = []
         if not leases:
             return []
+        if point != "acknowledge_cancel" and timeline.moved(self.using):
+            return self._elsewhere(point, leases)
         outcomes: list[Outcome] = transact(
             lambda s: self._collect(s, work, refused), using=self.using, vocabulary=self.vocabulary, now=now
         )
@@ -63,6 +65,12 @@ class Fenced:
             if self.vocabulary.table == "jobs_job":
                 self._keep_refusals(point, refused, now)
         return outcomes
+
+    def _elsewhere(self, point: str, leases: Sequence[Lease]) -> list[Outcome]:
+        """Refuse all: what these rows say of the leases is not what was said when they were claimed."""
+        self._checked(point, len(leases), 0)
+        measures.count(f"refused.{point}.TIMELINE", len(leases))
+        return [Outcome(Code.FENCED, reason="TIMELINE") for _lease in leases]
 
     def _keep_refusals(self, point: str, refused: list[dict[str, Any]], now: datetime | None) -> None:
         """Write refusals down for people; the answers stand, even when that fails."""

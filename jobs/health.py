@@ -187,6 +187,7 @@ def _queues(session: Session, now: datetime, live: list[Worker], using: str) -> 
 
 
 def _workers(workers: list[Worker], now: datetime) -> Finding:
+    workers = [worker for worker in workers if worker.fenced_at is None]  # of those nothing is expected
     silent = [worker for worker in workers if now - worker.beat_at > SILENT_AFTER]
     stuck = [worker.id for worker in workers if worker not in silent and _is_stuck(worker, now)]
     live = len(workers) - len(silent)

@@ -146,10 +146,10 @@ def _workers(using: str, now: datetime) -> Iterator[Metric]:
         beats.append(worker.beat_at)
         silent = now - worker.beat_at > SILENT_AFTER
         state = (
-            "silent"
-            if silent
-            else "fenced"
+            "fenced"
             if worker.fenced_at
+            else "silent"
+            if silent
             else "stopping"
             if worker.stopping_at
             else "live"

@@ -14,7 +14,7 @@ from jobs.failpoints import failpoint
 from jobs.fenced import Fenced
 from jobs.ledger import claim as claims
 from jobs.ledger import epoch as scheduler
-from jobs.ledger import fence, recover, renew, settle
+from jobs.ledger import fence, recover, renew, settle, timeline
 from jobs.ledger.session import Session, transact
 from jobs.ledger.settle import Ended
 from jobs.outcomes import Code, Ending, Lease, Outcome
@@ -57,6 +57,8 @@ class DurableJobRuntime(Fenced):
         Never touches expired rows: the loop recovers first (contract §5).
         """
         if self.vocabulary.has("kind") and not kinds:
+            return []
+        if timeline.moved(self.using):
             return []
         epoch = self.current_epoch() if epoch is None else epoch
         ttl = ttl or self.lease_seconds
@@ -103,6 +105,8 @@ class DurableJobRuntime(Fenced):
         Where *Endings* would give something else for an expired row, that ending is performed and None is
         returned. None also means: not due, closed, held, cancelled, or not at `expected_state_version`.
         """
+        if timeline.moved(self.using):
+            return None
         epoch = self.current_epoch() if epoch is None else epoch
         ttl = ttl or self.lease_seconds
 

@@ -135,6 +135,18 @@ UPDATE jobs_effectslot AS s
  WHERE s.job_id = r.id AND s.status IN WORDS
 """
 
+HOLD_MANY = """
+UPDATE {table} AS j
+   SET {hold_reason} = %(hold)s
+     , {ready_at} = NULL
+     , {state_version} = j.{state_version} + 1
+  FROM {rows:ids}
+ WHERE j.{id} = r.id
+   AND j.{hold_reason} = ''
+   AND j.{status} NOT IN {in:terminal}
+RETURNING {key:{j}{id}}, {j}{status}
+"""
+
 HOLD = """
 UPDATE {table} AS j
    SET {hold_reason} = %(hold)s
@@ -175,6 +187,12 @@ def close_unsent(session: Session, ids: Sequence[Any], *, statuses: Sequence[str
     """Abandon slots that were certainly never sent, of jobs that end or are revised."""
     words = "(" + ", ".join(f"'{status}'" for status in statuses) + ")"
     session.run(CLOSE_UNSENT.replace("WORDS", words), {"ids": [{"id": i} for i in ids]})
+
+
+def hold_many(session: Session, ids: Sequence[Any], hold: str) -> dict[Any, JobStatus]:
+    """Hold those of locked jobs that have not ended and are not held; returns the status of each by id."""
+    rows = session.run(HOLD_MANY, {"ids": [{"id": session.key(i)} for i in ids]}, hold=hold)
+    return {session.key(row[0]): session.vocabulary.status_of(row[1]) for row in rows}
 
 
 def hold(session: Session, job_id: Any, reason: str, *, seen: int | None) -> tuple[JobStatus, int] | None:

@@ -15,6 +15,7 @@ RAISE = """
 WITH t AS (SELECT {clock} AS now)
 UPDATE jobs_scheduler
    SET epoch = {greatest}(epoch, %(floor)s) + 1, claims_open = COALESCE(%(claims_open)s, claims_open),
+       timeline = COALESCE(%(timeline)s, timeline),
        changed_at = (SELECT now FROM t), changed_by = %(actor)s, reason = %(reason)s
  WHERE id = 1 AND epoch = %(expected)s
 RETURNING epoch
@@ -81,14 +82,31 @@ def read(session: Session) -> SchedulerState:
 
 
 def raise_epoch(
-    session: Session, *, expected: int, floor: int, claims_open: bool | None, actor: str, reason: str
+    session: Session,
+    *,
+    expected: int,
+    floor: int,
+    claims_open: bool | None,
+    actor: str,
+    reason: str,
+    timeline: str | None = None,
 ) -> int | None:
-    """Raise the epoch above both `expected` and `floor`; None when the epoch is not `expected` any more."""
+    """Raise the epoch above both `expected` and `floor`; None when the epoch is not `expected` any more.
+
+    `timeline` says which database claims are made in from now on; None leaves that as it is.
+    """
     text = RAISE
     if session.locks_rows:
         text = text.replace("%(claims_open)s", "%(claims_open)s::boolean")
+        text = text.replace("%(timeline)s", "%(timeline)s::text")
     rows = session.run(
-        text, expected=expected, floor=floor, claims_open=claims_open, actor=actor, reason=reason
+        text,
+        expected=expected,
+        floor=floor,
+        claims_open=claims_open,
+        actor=actor,
+        reason=reason,
+        timeline=timeline,
     )
     return int(rows[0][0]) if rows else None
 

@@ -27,11 +27,40 @@ UPDATE jobs_worker
 RETURNING fenced_at
 """
 
-# Old rows of stopped workers are only clutter; their jobs are found by their leases.
+# Old rows of stopped workers are only clutter; their jobs are found by their leases. A fenced one's row is what
+# refuses it: without it, a process that slept for a day would register again under its old name and claim.
 PRUNE = """
 WITH t AS (SELECT {clock} AS now)
 DELETE FROM jobs_worker WHERE beat_at < (SELECT {plus:now+-86400} FROM t)
+   AND (fenced_at IS NULL OR stopped_at IS NOT NULL)
 RETURNING id
+"""
+
+FENCE = """
+WITH t AS (SELECT {clock} AS now)
+UPDATE jobs_worker SET fenced_at = (SELECT now FROM t), fenced_by = %(actor)s
+ WHERE id = %(id)s AND fenced_at IS NULL
+RETURNING id
+"""
+
+FENCED = """
+SELECT fenced_at, fenced_by FROM jobs_worker WHERE id = %(id)s
+"""
+
+# Under the exclusive lock no claim or renewal is under way, so these are all the leases that it holds. T is the
+# one that the worker was fenced at. A lease may shrink under any epoch; nothing else of the row changes, and so
+# its state_version stays.
+END_LEASES = """
+WITH t AS MATERIALIZED (SELECT w.fenced_at AS now FROM jobs_worker w WHERE w.id = %(worker)s),
+held AS MATERIALIZED (SELECT j.{id} AS id FROM {table} AS j WHERE j.{status} = {:running})
+UPDATE {table} AS j
+   SET {lease_expires_at} = t.now
+  FROM t, held
+ WHERE j.{id} = held.id
+   AND j.{status} = {:running}
+   AND j.{worker_id} = %(worker)s
+   AND j.{lease_expires_at} > t.now
+RETURNING {key:{j}{id}}
 """
 
 ADD_MINUTES = """
@@ -87,8 +116,27 @@ def beat(session: Session, *, passes: dict[str, str], **values: Any) -> Any:
 
 
 def prune(session: Session) -> int:
-    """Delete rows of workers not heard of for a day."""
+    """Delete rows of workers not heard of for a day; those of fenced ones that did not stop stay."""
     return len(session.run(PRUNE))
+
+
+def fence(session: Session, worker_id: str, *, actor: str) -> bool:
+    """Refuse every claim and renewal of a worker from now on; False when it is unknown or fenced already."""
+    return bool(session.run(FENCE, id=worker_id, actor=actor))
+
+
+def fenced(session: Session, worker_id: str) -> dict[str, str | None] | None:
+    """Return since when and by whom a worker is fenced, in words; None when there is no such worker."""
+    rows = session.run(FENCED, id=worker_id)
+    if not rows:
+        return None
+    since = session.moment(rows[0][0])
+    return {"fenced_at": since and since.isoformat(), "fenced_by": rows[0][1]}
+
+
+def end_leases(session: Session, worker_id: str) -> list[Any]:
+    """End every lease that a fenced worker held then; returns the ids of their jobs."""
+    return [session.key(row[0]) for row in session.run(END_LEASES, worker=worker_id)]
 
 
 def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from jobs.operations.exposure import Exposure
+
 # What moves the cursor, recolours, or turns the writing round; a line break in a value would fake a line.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LIST = "{:<36}  {:<10}  {:<24}  {:<14}  {:<19}  {}"
@@ -100,3 +102,19 @@ def _change(row: dict[str, Any]) -> str:
     return (
         f"{plain(row['at'])}  {row['verb']} → {row['status']}, {plain(row['actor'])}: {plain(row['reason'])}"
     )
+
+
+def exposure(price: Exposure) -> Iterator[str]:
+    """Yield what ending leases costs."""
+    yield _("This ends the leases of %(workers)s worker(s): %(attempts)s attempt(s) are lost.") % {
+        "workers": price.worker_count,
+        "attempts": price.attempts,
+    }
+    for worker, leases in price.workers:
+        yield f"  {plain(worker)}  {leases}"
+    if price.worker_count > len(price.workers):
+        yield "  " + _("and %s more") % (price.worker_count - len(price.workers))
+    yield _("%s effect(s) are being sent; their outcome becomes unknown.") % price.effects
+    for amount in price.amounts:
+        total = f"{amount.text or _('no amount')} {plain(amount.currency)}".rstrip()
+        yield "  " + _("%(number)s, together %(total)s") % {"number": amount.effects, "total": total}

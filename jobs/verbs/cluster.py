@@ -7,9 +7,11 @@ from datetime import datetime
 from jobs import admission, audit, wake
 from jobs.canon import Json
 from jobs.ledger import epoch as scheduler
+from jobs.ledger import timeline
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.outcomes import Refused
+from jobs.status import JobStatus
 from jobs.verbs import audited
 from jobs.verbs.base import Verbs, need_reason
 from jobs.vocabulary import JOB
@@ -35,11 +37,19 @@ class ClusterVerbs(Verbs):
         `expected`; OperationalError after 2 s when a transaction holds it up: look at the holders, try again.
         """
         need_reason(reason)
+        # A floor says that the person knows of the other life of this database, and takes this one.
+        here = timeline.read(self.db) if floor else None
 
         def work(session: Session) -> int:
             before = scheduler.read(session)
             new = scheduler.raise_epoch(
-                session, expected=expected, floor=floor, claims_open=claims_open, actor=actor, reason=reason
+                session,
+                expected=expected,
+                floor=floor,
+                claims_open=claims_open,
+                actor=actor,
+                reason=reason,
+                timeline=here,
             )
             if new is None:
                 raise Refused("EPOCH_MOVED", expected=expected, found=scheduler.read(session).epoch)
@@ -49,7 +59,9 @@ class ClusterVerbs(Verbs):
         return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
 
     def open_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
-        """Let workers claim again; False when they could."""
+        """Let workers claim again; False when they could. Raises Refused TIMELINE_MOVED after a failover."""
+        if timeline.moved(self.db):
+            raise Refused("TIMELINE_MOVED")
         return self._set_claims(True, actor, reason, now)
 
     def close_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
@@ -69,6 +81,25 @@ class ClusterVerbs(Verbs):
             return done
 
         return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
+
+    def know_timeline(self, *, actor: str) -> bool:
+        """Store which database this is, where nobody has; close claims where it is another than was stored.
+
+        Returns whether it is the one. A worker says so when it registers and after it has reconnected.
+        """
+        if timeline.moved(self.db):
+            self.close_claims(actor=actor, reason="timeline")
+            return False
+        here = timeline.read(self.db)
+        if here:
+            transact(
+                lambda session: timeline.keep(session, here),
+                using=self.db,
+                vocabulary=JOB,
+                durable=False,
+                fenced=False,
+            )
+        return True
 
     def pause_queue(
         self,
@@ -108,6 +139,41 @@ class ClusterVerbs(Verbs):
         # Fenced for its time-outs: it ends with the head of the audit chain locked, which others wait for.
         return transact(work, using=self.db, vocabulary=JOB, now=now, durable=False)
 
+    def fence_worker(self, worker_id: str, *, actor: str, reason: str, now: datetime | None = None) -> int:
+        """Refuse a worker for good and end its leases now; returns how many (contract §2).
+
+        When this has returned, no claim, renewal or commit of that worker is accepted, not even one whose
+        transaction was under way. Its jobs are taken back by the next recovery; each costs an attempt. Its
+        code may still be running. Raises Refused WORKER_UNKNOWN or WORKER_FENCED naming who was first;
+        OperationalError after 2 s when a transaction holds it up.
+        """
+        need_reason(reason)
+
+        def work(session: Session) -> int:
+            before = worker_rows.fenced(session, worker_id)
+            if before is None:
+                raise Refused("WORKER_UNKNOWN", worker=worker_id)
+            if not worker_rows.fence(session, worker_id, actor=actor):
+                raise Refused("WORKER_FENCED", worker=worker_id, by=before["fenced_by"])
+            ended = worker_rows.end_leases(session, worker_id)
+            changed = [[key, JobStatus.RUNNING.value] for key in ended]
+            worker_rows.add_change(session, "fence_worker", changed, actor=actor, reason=reason)
+            after: Json = {**(worker_rows.fenced(session, worker_id) or {}), "leases_ended": len(ended)}
+            audited.append(
+                session,
+                "fence_worker",
+                "worker",
+                worker_id,
+                actor=actor,
+                reason=reason,
+                before=before,
+                after=after,
+            )
+            wake.after_commit(self.db, {""})
+            return len(ended)
+
+        return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
+
 
 def _record(
     session: Session, verb: str, before: scheduler.SchedulerState, *, actor: str, reason: str
@@ -118,6 +184,7 @@ def _record(
         {
             "epoch": state.epoch,
             "claims_open": state.claims_open,
+            "timeline": state.timeline,
             "clock_high_water": state.clock_high_water and audit.stamp(state.clock_high_water),
         }
         for state in (before, after)

@@ -86,9 +86,9 @@ class EffectRuntime(Fenced):
             answers[:] = [gate]
             return [gate.outcome or Outcome(Code.LANDED)]
 
-        self._judge(point, [lease], judge, now)
+        outcomes = self._judge(point, [lease], judge, now)
         failpoint("grant.after")
-        return answers[0]
+        return answers[0] if answers else Gate(Word.REFUSED, outcome=outcomes[0])  # not even judged: TIMELINE
 
     @staticmethod
     def _bind(session: Session, lease: Lease, ask: Ask) -> Slot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.db import IntegrityError
 from django.db.models import F
 
 from jobs import admission, wake
+from jobs.canon import Json
 from jobs.ledger import cancel as people
 from jobs.ledger import cases, settle
 from jobs.ledger import claim as claims
@@ -211,6 +212,36 @@ class PersonVerbs(Verbs):
     ) -> bool:
         """Lift a hold; a due job becomes claimable at once. False when there was none."""
         return self._set_hold(job_id, "", "unhold", actor, reason, state_version, now)
+
+    def quarantine(
+        self, job_ids: Sequence[uuid.UUID], *, actor: str, reason: str, now: datetime | None = None
+    ) -> int:
+        """Hold a page of jobs as `quarantine`; returns how many. The ended and the held stay as they are.
+
+        One audit entry for the page, which names its jobs.
+        """
+        need_reason(reason)
+
+        def work(session: Session) -> int:
+            session.lock(sorted(session.key(job_id) for job_id in job_ids))
+            held = people.hold_many(session, job_ids, HoldReason.QUARANTINE.value)
+            if held:
+                changed = [[key, status.value] for key, status in sorted(held.items())]
+                worker_rows.add_change(session, "hold", changed, actor=actor, reason=reason)
+                named: list[Json] = [str(uuid.UUID(key)) for key in sorted(held)]
+                audited.append(
+                    session,
+                    "quarantine",
+                    "jobs",
+                    str(named[0]),
+                    actor=actor,
+                    reason=reason,
+                    before={"hold_reason": ""},
+                    after={"hold_reason": HoldReason.QUARANTINE.value, "held": len(held), "jobs": named},
+                )
+            return len(held)
+
+        return self._operate(work, now)
 
     def _set_hold(
         self,

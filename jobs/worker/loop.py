@@ -17,6 +17,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
+from jobs.ledger import timeline
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.probe import Findings, probe
 from jobs.ledger.session import Session, transact
@@ -109,7 +110,8 @@ class Worker:
         return claimed
 
     def register(self, *, now: datetime | None = None) -> None:
-        """Write the worker's row and learn the epoch."""
+        """Write the worker's row, learn the epoch, and see that this is the database it is taken for."""
+        Job.objects.db_manager(self.using).know_timeline(actor=f"worker {self.id}"[:150])
         self.claims.epoch = self.runtime.current_epoch()
         values: dict[str, Any] = {
             "id": self.id,
@@ -151,6 +153,9 @@ class Worker:
             self.stop.ask("this worker was fenced", code=ERROR)
         if found.clock_went_back and found.claims_open:
             self.beat.close_claims()
+        if found.claims_open and timeline.moved(self.using):
+            Job.objects.db_manager(self.using).know_timeline(actor=f"worker {self.id}"[:150])
+            log.error("another database than claims were made in: claims are closed")
         if found.cancels > sum(held.cancel_requested for held in self.holdings):
             self.beat.hasten()
         if found.mine > holding:

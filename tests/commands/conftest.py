@@ -1,4 +1,4 @@
-"""Running `manage.py jobs` in this process, with people to run it as."""
+"""Running the operators' commands in this process, with people to run them as."""
 
 from __future__ import annotations
 
@@ -26,10 +26,15 @@ class Answer(NamedTuple):
 
 def jobs(*arguments: object) -> Answer:
     """Run `manage.py jobs` with these arguments."""
+    return manage("jobs", *arguments)
+
+
+def manage(command: str, *arguments: object) -> Answer:
+    """Run a command of `manage.py` with these arguments."""
     out, errors = StringIO(), StringIO()
     code = 0
     try:
-        call_command("jobs", *map(str, arguments), stdout=out, stderr=errors)
+        call_command(command, *map(str, arguments), stdout=out, stderr=errors)
     except SystemExit as ended:
         code = int(ended.code or 0)
     return Answer(code, out.getvalue(), errors.getvalue())
@@ -51,3 +56,15 @@ def person(db: None) -> Callable[..., str]:
 def operator(person: Callable[..., str]) -> str:
     """Somebody who may cancel, retry and hold."""
     return person("ada", "cancel_job", "retry_job", "hold_job")
+
+
+@pytest.fixture
+def chief(person: Callable[..., str]) -> str:
+    """Somebody who may do everything to the cluster."""
+    return person("grace", "raise_epoch", "pause_queue", "fence_worker", "hold_job")
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Have somebody type a line."""
+    return lambda line: monkeypatch.setattr("sys.stdin", StringIO(line + "\n"))

@@ -28,6 +28,7 @@ AUTHORISING = {
     "jobs.ledger.cancel.retry",
     "jobs.ledger.cancel.revise",
     "jobs.ledger.cancel.hold",
+    "jobs.ledger.cancel.hold_many",
     "jobs.ledger.enqueue.insert",
     "jobs.ledger.epoch.raise_epoch",
     "jobs.ledger.epoch.set_claims",

@@ -98,7 +98,7 @@ class Command(BaseCommand):
 
     def _show(self, options: dict[str, Any]) -> None:
         view = cases.look(lookup.find(Case, options["id"]).id)
-        user = door.user_named(options["person"]) if options["person"] else door.Anybody()
+        user = door.at_shell(options["person"]).user if options["person"] else door.Anybody()
         found = docket.document(view, cases.offers(view, user))
         self._print(found, docket.shown(found))
 
@@ -183,7 +183,7 @@ class Command(BaseCommand):
 @contextmanager
 def _door(options: dict[str, Any]) -> Iterator[Any]:
     """Let in the person that was named, recorded with the account it was typed under."""
-    user = door.user_named(options["person"])
+    user = door.at_shell(options["person"]).user
     with audit.through(Source.COMMAND, user=options["person"], account=door.account()):
         yield user
 

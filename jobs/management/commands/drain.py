@@ -1,0 +1,117 @@
+"""`manage.py drain`: may this be stopped? SAFE, WAIT or BLOCKED, with the rows that say so."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from jobs.management import shell
+from jobs.models import Job
+from jobs.operations import cluster, drain, printed
+from jobs.operations.drain import Checklist, Part, Verdict
+from jobs.outcomes import Refused
+from jobs.worker.duties import Duties
+
+EXITS = {Verdict.SAFE: 0, Verdict.WAIT: 1, Verdict.BLOCKED: 2}
+REFUSED = 3
+"""Not 1: a script that waits at 1 would wait for ever."""
+
+
+class Command(shell.OperatorCommand):
+    """Tells the drain's verdict; with --wait, waits for a better one and recovers meanwhile."""
+
+    refused = REFUSED
+    codes = {}
+
+    @property
+    def help(self) -> str:  # type: ignore[override]
+        return _(
+            "Say whether the cluster may be stopped. Exit codes: 0 SAFE, 1 WAIT (also when the time is up), "
+            "2 BLOCKED (a person must act: waiting does not help) or bad usage, 3 refused, 4 the database "
+            "cannot be used."
+        )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        shell.look_arguments(parser)
+        shell.act_arguments(parser, required=False)
+        parser.add_argument(
+            "--close-claims", action="store_true", help=_("close claims first (--as, --reason)")
+        )
+        parser.add_argument(
+            "--wait",
+            action="store_true",
+            help=_("look again until it is SAFE or only a person can help, taking back what ran out"),
+        )
+        parser.add_argument(
+            "--timeout", type=_seconds, default=600.0, metavar=_("SECONDS"), help=_("at most so long (600)")
+        )
+
+    def act(self, options: dict[str, Any]) -> None:
+        using = options["database"]
+        if options["close_claims"]:
+            if not options["person"] or not options["reason"]:
+                raise Refused("REASON_MISSING")
+            cluster.close_claims(self.person(options), reason=options["reason"], using=using)
+        found = self._wait(options["timeout"], using) if options["wait"] else drain.look(using)
+        self.tell(found.document(), _told(found))
+        if found.verdict is not Verdict.SAFE:
+            sys.exit(EXITS[found.verdict])
+
+    def _wait(self, timeout: float, using: str) -> Checklist:
+        duties = Duties(Job.objects.db_manager(using).runtime, worker_id="drain", clock=time.monotonic)
+        last = ""
+
+        def seen(found: Checklist) -> None:
+            nonlocal last
+            line = ", ".join(
+                f"{part.name} {_count(part)}" for part in found.parts if part.verdict is not Verdict.SAFE
+            )
+            if line != last and found.verdict is not Verdict.SAFE:
+                last = line
+                self.stderr.write(f"{found.verdict}: {line}")
+
+        return drain.wait(
+            timeout=timeout,
+            recover=lambda: duties.attempt("recover", duties.recover, None),
+            sleep=time.sleep,
+            seconds=time.monotonic,
+            using=using,
+            seen=seen,
+        )
+
+
+def _told(found: Checklist) -> Iterator[str]:
+    for part in found.parts:
+        count = "" if part.name == "claims" else f" {_count(part)}"
+        yield f"{part.verdict:<8} {part.name}{count}: {_(part.sentence)}"
+        if part.verdict is Verdict.SAFE:
+            continue
+        for row in part.rows:
+            shown = (
+                f"{name}={printed.plain(value)}" for name, value in row.items() if value not in (None, "")
+            )
+            yield f"           {' '.join(shown)}"
+        if part.count > len(part.rows):
+            yield "           " + _("and %s more") % (
+                f"{part.count - len(part.rows)}+" if part.more else part.count - len(part.rows)
+            )
+    yield found.verdict
+
+
+def _count(part: Part) -> str:
+    return f"{part.count}+" if part.more else str(part.count)
+
+
+def _seconds(given: str) -> float:
+    try:
+        seconds = float(given)
+    except ValueError:
+        raise ArgumentTypeError(_("a number of seconds is needed")) from None
+    if not 0 <= seconds <= 86_400:
+        raise ArgumentTypeError(_("from 0 to 86400 seconds"))
+    return seconds

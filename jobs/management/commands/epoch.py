@@ -1,0 +1,129 @@
+"""`manage.py epoch`: the emergency stop. Says what it costs before it is pressed, and what costs less."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from jobs.ledger import timeline
+from jobs.management import shell
+from jobs.models import Scheduler
+from jobs.operations import cluster, exposure, printed
+
+
+class Command(shell.OperatorCommand):
+    """Shows and raises the epoch, opens and closes claims."""
+
+    @property
+    def help(self) -> str:  # type: ignore[override]
+        return _(
+            "Show or raise the epoch, open or close claims (docs/operations.md). Exit codes: 0 done, "
+            "1 refused, 2 bad usage, 3 a transaction holds the scheduler up: look at it and try again, "
+            "4 the database cannot be used."
+        )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar=_("VERB"))
+
+        def verb(name: str, text: str) -> ArgumentParser:
+            added: ArgumentParser = verbs.add_parser(name, help=text, description=text)
+            shell.look_arguments(added)
+            return added
+
+        verb("show", _("Show the epoch, claims, and who changed them last."))
+        raising = verb("raise", _("Refuse every claim made so far. Says first what it costs."))
+        shell.act_arguments(raising)
+        raising.add_argument(
+            "--expected",
+            type=shell.whole,
+            required=True,
+            metavar=_("EPOCH"),
+            help=_("the epoch you saw; refused if somebody raised it since"),
+        )
+        raising.add_argument(
+            "--floor",
+            type=shell.whole,
+            default=0,
+            metavar=_("EPOCH"),
+            help=_("go above this too: after a failover, the highest epoch that anybody has seen"),
+        )
+        raising.add_argument("--close-claims", action="store_true", help=_("let nothing new start either"))
+        raising.add_argument(
+            "--yes", action="store_true", help=_("do not ask; without it, --json only tells the price")
+        )
+        shell.act_arguments(verb("close-claims", _("Let nothing new start; what runs goes on.")))
+        shell.act_arguments(verb("open-claims", _("Let workers claim again.")))
+
+    def act(self, options: dict[str, Any]) -> None:
+        {
+            "show": self._show,
+            "raise": self._raise,
+            "close-claims": self._claims,
+            "open-claims": self._claims,
+        }[options["verb"]](options)
+
+    def _show(self, options: dict[str, Any]) -> None:
+        row = Scheduler.objects.using(options["database"]).get()
+        names = ("epoch", "claims_open", "timeline", "clock_high_water", "changed_at", "changed_by", "reason")
+        document = {name: getattr(row, name) for name in names}
+        document["timeline_moved"] = timeline.moved(options["database"])
+        self.tell(document, _shown(document))
+
+    def _raise(self, options: dict[str, Any]) -> None:
+        by = self.person(options)
+        by.need("raise_epoch")
+        price = exposure.of_all(options["database"])
+        if not options["floor"] and timeline.moved(options["database"]):
+            self.stderr.write(_("This is another database than claims were made in: give --floor too."))
+        if not options["yes"]:
+            if self.json:
+                self.tell({"raised": False, "price": price.document()}, [])
+                sys.exit(shell.REFUSED)
+            for line in (*printed.exposure(price), *_narrower(price)):
+                self.stdout.write(line)
+            self.confirm(f"raise {options['expected']}")
+        new = cluster.raise_epoch(
+            by,
+            expected=options["expected"],
+            floor=options["floor"],
+            close_claims=options["close_claims"],
+            reason=options["reason"],
+            using=options["database"],
+        )
+        document = {"raised": True, "epoch": new, "was": options["expected"], "price": price.document()}
+        text = _("The epoch is %(epoch)s. Nothing claimed under an older one is accepted any more.")
+        self.tell(document, [text % {"epoch": new}])
+
+    def _claims(self, options: dict[str, Any]) -> None:
+        opening = options["verb"] == "open-claims"
+        verb = cluster.open_claims if opening else cluster.close_claims
+        changed = verb(self.person(options), reason=options["reason"], using=options["database"])
+        lines = [_("Claims are open.") if opening else _("Claims are closed.")]
+        if not changed:
+            lines.append(_("It was so already; nothing was changed."))
+        self.tell({"claims_open": opening, "changed": changed}, lines)
+
+
+def _shown(row: dict[str, Any]) -> Iterator[str]:
+    claims = _("open") if row["claims_open"] else _("closed")
+    yield _("Epoch %(epoch)s, claims %(claims)s.") % {"epoch": row["epoch"], "claims": claims}
+    if row["changed_at"]:
+        text = _("Changed at %(at)s by %(by)s: %(reason)s")
+        yield printed.plain(
+            text % {"at": printed.plain(row["changed_at"]), "by": row["changed_by"], "reason": row["reason"]}
+        )
+    yield _("Timeline %s.") % (printed.plain(row["timeline"]) or _("not known"))
+    if row["timeline_moved"]:
+        yield _("This is another database than claims were made in: raise the epoch with a floor.")
+
+
+def _narrower(price: exposure.Exposure) -> Iterator[str]:
+    yield _("What costs less:")
+    yield "  " + _("one queue:   manage.py queue pause NAME --as … --reason …  (running jobs go on)")
+    worker = printed.plain(price.workers[0][0]) if price.workers else "ID"
+    yield "  " + _("one worker:  manage.py workers fence %s --as … --reason …") % worker
+    yield "  " + _("nothing new: manage.py epoch close-claims --as … --reason …  (running jobs go on)")

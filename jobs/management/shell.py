@@ -1,0 +1,118 @@
+"""What the operators' commands share: who types, why, one document or lines, and how each of them ends."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NoReturn
+
+from django.core.management.base import BaseCommand
+from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError
+from django.utils.translation import gettext as _
+
+from jobs import audit
+from jobs.models.audit import Source
+from jobs.operations import door, printed
+from jobs.outcomes import InvalidJob, Refused
+
+REFUSED, USAGE, HELD, NO_DATABASE = 1, 2, 3, 4
+_CODES = {"SCHEDULER_HELD": HELD, "REASON_MISSING": USAGE, "REASON_TOO_LONG": USAGE}
+
+
+class OperatorCommand(BaseCommand):
+    """Runs `act`; a refusal or an absent database becomes a sentence and an exit code, never a traceback."""
+
+    requires_system_checks = []
+    codes = _CODES
+    refused = REFUSED
+
+    def act(self, options: dict[str, Any]) -> None:
+        """Do what was asked."""
+        raise NotImplementedError
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        self.json: bool = options["json"]
+        try:
+            with audit.through(Source.COMMAND, user=options.get("person") or ""):
+                self.act(options)
+        except Refused as refused:
+            self.end(self.codes.get(refused.code, self.refused), refused.code, str(refused), **refused.params)
+        except InvalidJob as invalid:
+            self.end(USAGE, "BAD_VALUE", str(invalid), field=invalid.field)
+        except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
+
+    def person(self, options: dict[str, Any]) -> door.Person:
+        """Return who types; a reason of blanks is refused before anything is looked at."""
+        if not options["reason"].strip():
+            raise Refused("REASON_MISSING")
+        return door.at_shell(options["person"])
+
+    def tell(self, document: dict[str, Any], lines: Iterable[str]) -> None:
+        """Print the document or the lines."""
+        for line in [printed.as_json(document)] if self.json else lines:
+            self.stdout.write(line)
+
+    def end(self, status: int, code: str, text: str, **params: Any) -> NoReturn:
+        """Say why it ended, and exit."""
+        if self.json:
+            self.stdout.write(printed.as_json({"error": {"code": code, "params": params, "text": text}}))
+        else:
+            self.stderr.write(printed.plain(text))
+        sys.exit(status)
+
+    def confirm(self, words: str) -> None:
+        """Have `words` typed; raises Refused NOT_CONFIRMED when something else is, or nobody is there to."""
+        self.stderr.write(_("Type “%s” to go on: ") % words, ending="")
+        if sys.stdin.readline().strip() != words:
+            raise Refused("NOT_CONFIRMED", words=words)
+
+
+def look_arguments(parser: ArgumentParser) -> None:
+    """Add what every command takes."""
+    parser.add_argument("--json", action="store_true", help=_("print one JSON document"))
+    parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help=_("which of the configured databases"))
+
+
+def act_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
+    """Add who and why."""
+    parser.add_argument(
+        "--reason", required=required, type=text, help=_("why, in your own words; it is kept")
+    )
+    parser.add_argument(
+        "--as",
+        dest="person",
+        required=required,
+        metavar=_("USER"),
+        help=_("whose permission this uses; kept too"),
+    )
+
+
+def text(given: str) -> str:
+    """Check an argument that is kept."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:  # a shell passes any bytes on, as lone surrogates
+        raise ArgumentTypeError(_("text in UTF-8 is needed")) from None
+    return given
+
+
+def whole(given: str) -> int:
+    """Parse a number that the epoch's column holds."""
+    if not (given.isascii() and given.isdigit() and int(given) < 2**62):
+        raise ArgumentTypeError(_("a whole number is needed"))
+    return int(given)
+
+
+def instant(given: str) -> datetime:
+    """Parse an instant with its time zone."""
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ArgumentTypeError(_("an instant like 2026-01-31T12:00:00Z is needed"))
+    return moment
