@@ -10,7 +10,8 @@ from django.db import connection
 from jobs.ledger import timeline
 from jobs.models import AuditEntry, Job, Scheduler
 from jobs.outcomes import Refused
-from jobs.verbs.effects import EffectRuntime, Word
+from jobs.verbs.effects import EffectRuntime
+from jobs.verbs.gate import Word
 from jobs.vocabulary import JOB
 from tests import build
 from tests.build import KIND, QUEUE, RIVAL, at
