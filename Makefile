@@ -5,7 +5,7 @@ ARGS ?=
 MIGRATIONS := $(wildcard */migrations/*.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test test-latest lint lock bench clean python
+.PHONY: help setup demo run test test-latest mutants lint lock bench clean python
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -24,6 +24,9 @@ test: .venv/.dev ## Run the tests on SQLite and PostgreSQL (ARGS="-k claim", ARG
 
 test-latest: ## The same on the newest Django, where a Python >= 3.12 is found
 	@sh tests/latest.sh $(ARGS)
+
+mutants: .venv/.dev ## Break every named predicate of the guarded statements and print which the tests notice
+	@$(PY) -m tests.matrix.score $(ARGS)
 
 lint: .venv/.dev var/env ## Check style, types, migrations and the deployment settings
 	@$(PY) -m ruff check .

@@ -43,7 +43,8 @@ UPDATE jobs_effectslot AS s
 RETURNING {s}status
 """
 
-# `asked` is the instant, by the database's clock, at which the inquiry was sent.
+# `asked` is the instant, by the database's clock, at which the inquiry was sent. Where no time to settle is
+# declared, or the sender may still send, the sum is null and nothing is proven.
 MISSED = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
 UPDATE jobs_effectslot AS s
@@ -51,7 +52,6 @@ UPDATE jobs_effectslot AS s
      , inquiring_until = NULL
   FROM t
  WHERE s.id = %(id)s AND s.version = %(version)s AND s.status = 'unknown'
-   AND s.settle_seconds IS NOT NULL AND s.sender_ended_at IS NOT NULL
    AND {plus:s.sender_ended_at+s.settle_seconds} <= %(asked)s
 RETURNING {s}status
 """

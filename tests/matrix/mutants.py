@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from jobs.ledger import cancel, claim, renew, settle, slots
+from jobs.ledger import cancel, claim, renew, reports, settle, slots
 from jobs.ledger.fence import VERBS
 
 PLACES: dict[str, tuple[ModuleType, str]] = {
@@ -55,7 +55,11 @@ class Mutant:
 def _mutations(condition: str) -> Iterator[tuple[str, str]]:
     yield "dropped", "1 = 1"
     yield "turned round", f"NOT ({condition})"
-    for strict, slack in ((" > t.now", " >= t.now"), (" <= t.now", " < t.now")):
+    for strict, slack in (
+        (" > t.now", " >= t.now"),
+        (" <= t.now", " < t.now"),
+        (" <= %(asked)s", " < %(asked)s"),
+    ):
         if strict in condition:
             yield "let slip by a tick", condition.replace(strict, slack)
 
@@ -148,6 +152,37 @@ OTHERS: dict[Place, tuple[tuple[str, str], ...]] = {
         ("hold", "j.{hold_reason} <> %(hold)s"),
         ("status", "j.{status} NOT IN {in:terminal}"),
         ("state_version", "(%(seen)s IS NULL OR j.{state_version} = %(seen)s)"),
+    ),
+    ("report", reports, "REPORT", ""): (
+        ("status", "s.status IN ('executing', 'unknown')"),
+        ("attempt", "s.granted_attempt_id = %(attempt)s"),
+        ("grant", "s.grant_id = %(grant)s"),
+    ),
+    ("found", reports, "FOUND", ""): (
+        ("version", "s.version = %(version)s"),
+        ("status", "s.status = 'unknown'"),
+    ),
+    ("missed", reports, "MISSED", ""): (
+        ("version", "s.version = %(version)s"),
+        ("status", "s.status = 'unknown'"),
+        ("settled", "{plus:s.sender_ended_at+s.settle_seconds} <= %(asked)s"),
+    ),
+    ("grant of a slot", slots, "GRANT", ""): (
+        ("version", "s.version = %(version)s"),
+        ("conflict", "NOT s.in_conflict"),
+        (
+            "status",
+            "(s.status IN ('prepared', 'absent') OR s.status = 'unknown' AND s.replay = 'idempotent')",
+        ),
+        ("key", "(s.key_valid_until IS NULL OR s.key_valid_until > t.now OR APPROVED)"),
+    ),
+    ("resolve", reports, "RESOLVE", ""): (
+        ("status", "j.{status} = {:uncertain}"),
+        ("open_effects", "j.{open_effects} = 0"),
+        (
+            "conflict",
+            "NOT EXISTS (SELECT 1 FROM jobs_effectslot s WHERE s.job_id = j.{id} AND s.in_conflict)",
+        ),
     ),
     ("promote by id", claim, "PROMOTE_ID", ""): (
         ("ready_at", "j.{ready_at} IS NULL"),

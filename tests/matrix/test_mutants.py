@@ -7,13 +7,15 @@ from django.db import DatabaseError
 
 from jobs.ledger import claim, settle
 from tests.matrix.claim_statements import CLAIMS
+from tests.matrix.effect_statements import EFFECTS
 from tests.matrix.held_statements import HELD
 from tests.matrix.mutants import REDUNDANT, Mutant, mutants
 from tests.matrix.people_statements import PEOPLE
+from tests.matrix.score import tell
 from tests.matrix.trial import Case, Statement, answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-STATEMENTS = {statement.name: statement for statement in (*HELD, *CLAIMS, *PEOPLE)}
+STATEMENTS = {statement.name: statement for statement in (*HELD, *CLAIMS, *PEOPLE, *EFFECTS)}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +37,9 @@ def test_matrix_notices_every_mutant(name, monkeypatch):
         with monkeypatch.context() as patch:
             mutant.apply(patch)
             _forget()
-            if not _notices(statement, mutant):
+            noticed = _notices(statement, mutant)
+            tell(mutant, noticed)
+            if not noticed:
                 unnoticed.add(str(mutant))
     assert unnoticed == {m for m in REDUNDANT if m.startswith(f"{name}: ")}
 
