@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("interlock.effects")
 
 ASK_AGAIN_SECONDS = 5.0
+SOON_SECONDS = 1.0
 LEAST_WAIT = 0.2
 IMPLICIT = "job"
 """The kind of the slot that stands for a whole run whose outcome nobody knows."""
@@ -352,6 +353,8 @@ def what_next(slot: Slot, *, sent_again: bool = False) -> Stopped:
         return Uncertain(f"{slot.kind} {slot.slot}: sent, and nobody knows what became of it")
     if slot.replay == "idempotent" and not sent_again:
         return AskLater(ASK_AGAIN_SECONDS)
+    if slot.being_asked:
+        return AskLater(SOON_SECONDS)  # the reconciler was quicker; its answer decides
     if slot.inquirable and slot.settles_in is not None and slot.settles_in > 0:
         return AskLater(max(LEAST_WAIT, slot.settles_in + LEAST_WAIT))
     return Uncertain(f"{slot.kind} {slot.slot}: the provider cannot say what became of it")

@@ -105,18 +105,22 @@ class Slot(NamedTuple):
     """Whether an inquiry sent now that finds nothing proves that nothing happened."""
     settles_in: float | None
     """Seconds until that is so; None is never, as things are."""
+    being_asked: bool
+    """Whether some process is asking the provider about it just now."""
 
     @property
     def is_open(self) -> bool:
         return self.status in ("executing", "unknown")
 
 
-COLUMNS = [name for name in Slot._fields if name not in ("key_expired", "settled", "settles_in")]
+COLUMNS = [
+    name for name in Slot._fields if name not in ("key_expired", "settled", "settles_in", "being_asked")
+]
 
 FIND = f"""
 WITH t AS MATERIALIZED (SELECT {{clock}} AS now)
 SELECT {", ".join(f"s.{name}" for name in COLUMNS)}, COALESCE(s.key_valid_until <= t.now, {{false}}), s.sender_ended_at,
-       s.settle_seconds, t.now
+       s.settle_seconds, COALESCE(s.inquiring_until > t.now, {{false}}), t.now
   FROM jobs_effectslot AS s CROSS JOIN t
  WHERE s.id = %(id)s
 """
@@ -127,7 +131,7 @@ def find(session: Session, effect_id: str) -> Slot | None:
     rows = session.run(FIND, id=effect_id)
     if not rows:
         return None
-    *values, expired, ended, settle, now = rows[0]
+    *values, expired, ended, settle, asked, now = rows[0]
     named = dict(zip(COLUMNS, values, strict=True))
     for name in ("job_id", "granted_attempt_id", "grant_id"):
         named[name] = session.key(named[name])
@@ -137,7 +141,13 @@ def find(session: Session, effect_id: str) -> Slot | None:
     ended, now = session.moment(ended), session.moment(now)
     if ended is not None and settle is not None and now is not None:
         left = settle - (now - ended).total_seconds()
-    return Slot(**named, key_expired=bool(expired), settled=left is not None and left <= 0, settles_in=left)
+    return Slot(
+        **named,
+        key_expired=bool(expired),
+        settled=left is not None and left <= 0,
+        settles_in=left,
+        being_asked=bool(asked),
+    )
 
 
 def job_of(session: Session, effect_id: str) -> Any:

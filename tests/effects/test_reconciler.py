@@ -11,6 +11,7 @@ from django.db import OperationalError
 
 from jobs import spool
 from jobs.effect_kinds import NotFound
+from jobs.effects import AskLater, what_next
 from jobs.models import Case, EffectSlot
 from jobs.verbs.effects import EffectRuntime
 from tests.effects.outside import Outside, results, slot, steps, the_job, worker
@@ -173,3 +174,18 @@ def test_a_provider_that_says_the_same_again_spoils_nobodys_ruling(outside: Outs
     long_ago()
     actor.reconciler.turn()
     assert cases.look(case.pk).snapshot != before.snapshot
+
+
+def test_a_run_that_finds_the_provider_being_asked_waits_for_the_answer(outside: Outside) -> None:
+    outside.kind("queryable", inquiry=True, settle_after=0)
+    outside.sending = outside.charge_silently
+    outside.looking = lambda _request: (_ for _ in ()).throw(TimeoutError)
+    outside.handler().enqueue()
+    steps(worker(), 1)
+    assert the_job().status == "uncertain"
+    outside.looking = outside.look
+    reconciler = worker().reconciler
+    begun = reconciler.effects.begin_inquiry(slot().id)
+    assert begun is not None
+    assert what_next(begun[0]).args == AskLater(1.0).args
+    assert reconciler.effects.begin_inquiry(slot().id) is None
