@@ -24,14 +24,15 @@ def pgbouncer() -> str | None:
 
 PROVIDERS: dict[str, Callable[[], str | None]] = {"browser": browser, "pgbouncer": pgbouncer}
 REASON = "this machine has no "
+PARTS = ("plain", "processes", "browser")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--browser",
-        choices=["with", "only", "without"],
-        default="with",
-        help="run the tests that drive a browser with the others, alone, or not at all",
+        "--part",
+        choices=["all", *PARTS],
+        default="all",
+        help="run all tests, or one part: what drives a browser, what drives whole processes, or the others",
     )
     parser.addoption(
         "--asking",
@@ -52,11 +53,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         alike = [item for item in items if not asks_database(item)]
         config.hook.pytest_deselected(items=alike)
         items[:] = [item for item in items if item not in set(alike)]
-    choice = config.getoption("--browser")
-    if choice != "with":
-        wanted = [item for item in items if bool(item.get_closest_marker("browser")) == (choice == "only")]
-        config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
-        items[:] = wanted
+    part = config.getoption("--part")
+    if part != "all":
+        others = {item for item in items if part_of(item) != part}
+        config.hook.pytest_deselected(items=[item for item in items if item in others])
+        items[:] = [item for item in items if item not in others]
+
+
+def part_of(item: pytest.Item) -> str:
+    """Return which part a test belongs to; a browser's loop and the database do not share a process well."""
+    if item.get_closest_marker("browser"):
+        return "browser"
+    return "processes" if "processes" in item.path.parts else "plain"
 
 
 def asks_database(item: pytest.Item) -> bool:

@@ -16,12 +16,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit, urlunsplit
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,7 +77,7 @@ def main(arguments: list[str]) -> int:
         scratch = Path(folder)
         (scratch / "static").mkdir()
         if options.on:
-            _run_lane(options.on, scratch, rest, tally)
+            _count(options.on, _run_chain(options.on, needs.PARTS, scratch, rest), tally)
         else:
             _run_both(scratch, rest, tally)
         if not options.on:
@@ -85,76 +86,98 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
-    """Run the lanes side by side, one for each core: the first speaks, the second is read out at its end."""
-    log = scratch / f"{LANES[1]}.log"
-    with log.open("wb") as quiet, ThreadPoolExecutor(1) as second:
-        print(f"tests: {LANES[1]} runs beside {LANES[0]}; its output follows at the end", flush=True)
-        beside = second.submit(_run_lane, LANES[1], scratch, rest, tally, measure=True, out=quiet)
-        _run_lane(LANES[0], scratch, rest, tally, measure=True)
-        beside.result()
-    sys.stdout.flush()
-    sys.stdout.buffer.write(log.read_bytes())
+    """Run the lanes side by side, each in two chains: the first speaks, the others are read out at their end.
+
+    Tests of whole processes wait much and compute little, so they go beside the others.
+    """
+    print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
+    chains = [(lane, parts) for lane in LANES for parts in (("plain",), ("processes", "browser"))]
+    logs = [scratch / f"{lane}-{parts[0]}.log" for lane, parts in chains]
+    with ThreadPoolExecutor(len(chains)) as beside:
+        ran = []
+        for (lane, parts), log in list(zip(chains, logs, strict=True))[1:]:
+            ran.append(beside.submit(_run_chain, lane, parts, scratch, rest, measure=True, log=log))
+        chain = _run_chain(*chains[0], scratch, rest, measure=True)
+        for lane, found in zip(
+            (lane for lane, _ in chains), [chain, *(r.result() for r in ran)], strict=True
+        ):
+            _count(lane, found, tally)
+    for log in logs[1:]:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(log.read_bytes())
 
 
-def _run_lane(
+def _count(lane: str, ran: list[tuple[int, Path]], tally: Tally) -> None:
+    for code, report in ran:
+        if code not in (PASSED, NOTHING):
+            tally.broken.append(lane)
+        if report.exists():
+            tally.add(report)
+
+
+def _run_chain(
     lane: str,
+    parts: Sequence[str],
     scratch: Path,
     rest: list[str],
-    tally: Tally,
     *,
     measure: bool = False,
-    out: IO[bytes] | None = None,
-) -> None:
-    """Run the tests on one database: first all that need no browser, then those that do.
+    log: Path | None = None,
+) -> list[tuple[int, Path]]:
+    """Run parts of the tests one after the other on a database of their own; returns exit codes and reports.
 
     `measure` is for a run on both: the first lane measures coverage, which costs half as much time again, and
     runs what asks no database.
     """
     beside = measure and lane != LANES[0]
     asking = ["--asking=the-database"] if beside else []
-    try:
-        with _database(lane, scratch) as url:
-            for choice in _parts():
-                print(f"\ntests: {lane}, {choice} browser", flush=True)
-                report = scratch / f"{lane}-{choice}.xml"
-                command = ["-m", "pytest", f"--browser={choice}", f"--junit-xml={report}", *asking, *rest]
-                if measure and not beside:
-                    command = ["-m", "coverage", "run", *command]
-                code = subprocess.call(
-                    [sys.executable, *command],
-                    cwd=ROOT,
-                    env=_environment(url, scratch),
-                    stdout=out,
-                    stderr=out,
-                )
-                if code not in (PASSED, NOTHING):
-                    tally.broken.append(lane)
-                if report.exists():
-                    tally.add(report)
-    except pgtemp.NoServer as reason:
-        print(f"tests: nothing ran on PostgreSQL. {reason}")
-        tally.broken.append(lane)
+    ran = []
+    with ExitStack() as stack:
+        out = stack.enter_context(log.open("wb", buffering=0)) if log else None
+        try:
+            url = stack.enter_context(_database(lane, scratch, parts[0], out))
+        except pgtemp.NoServer as reason:
+            _say(f"tests: nothing ran on PostgreSQL. {reason}", out)
+            return [(1, scratch / "nothing")]
+        for part in parts:
+            _say(f"\ntests: {lane}, {part}", out)
+            report = scratch / f"{lane}-{part}.xml"
+            command = ["-m", "pytest", f"--part={part}", f"--junit-xml={report}", *asking, *rest]
+            if measure and not beside:
+                command = ["-m", "coverage", "run", *command]
+            code = subprocess.call(
+                [sys.executable, *command], cwd=ROOT, env=_environment(url, scratch), stdout=out, stderr=out
+            )
+            ran.append((code, report))
+    return ran
 
 
-def _parts() -> list[str]:
-    """Return the values of --browser to run with; a second process for no test would cost seconds."""
-    drives = any("mark.browser" in path.read_text("utf-8") for path in ROOT.glob("tests/**/test_*.py"))
-    return ["without", "only"] if drives else ["without"]
+def _say(text: str, out: IO[bytes] | None) -> None:
+    if out is None:
+        print(text, flush=True)
+    else:
+        out.write(f"{text}\n".encode())
 
 
 @contextmanager
-def _database(lane: str, scratch: Path) -> Iterator[str]:
+def _database(lane: str, scratch: Path, name: str, out: IO[bytes] | None) -> Iterator[str]:
     given = os.environ.get("DATABASE_URL", "")
     if lane == "sqlite":
-        yield f"sqlite:///{scratch}/lane.sqlite3"
+        yield f"sqlite:///{scratch}/{name}.sqlite3"
     elif given.startswith("postgres"):
-        print("tests: using the PostgreSQL that DATABASE_URL names")
-        yield given
+        _say("tests: using the PostgreSQL that DATABASE_URL names", out)
+        yield _named(given, name)
     else:
         with pgtemp.server() as postgres:
             version = postgres.run("postgres", "--version").stdout.decode().strip()
-            print(f"tests: started a private {version} for this run")
+            _say(f"tests: started a private {version} for this run", out)
             yield postgres.url
+
+
+def _named(url: str, name: str) -> str:
+    """Return the address with a name after which two chains' test databases on one server differ."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=f"{parts.path or '/postgres'}_{name}"))
 
 
 def _environment(url: str, scratch: Path) -> dict[str, str]:

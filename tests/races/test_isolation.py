@@ -17,7 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from jobs.models import Job
 from jobs.status import TERMINAL, JobStatus
 from tests.build import enqueue
-from tests.races.conftest import find_deadlocks_at_once
+from tests.races.conftest import find_deadlocks_at_once, know_the_database
 from tests.races.ground import PERSON, queue
 from tests.races.interleave import Race, Run, Scene
 from tests.races.test_claims import (  # noqa: F401  (collected again here, with this file's `race`)
@@ -69,7 +69,7 @@ def race(request: pytest.FixtureRequest, transactional_db: None) -> Iterator[Rac
     if not connection.features.has_select_for_update:
         pytest.skip("this database has one isolation level")
     way, level = request.param
-    with Race(way(level), keeps_snapshots=True) as race:
+    with Race(way(level), know_the_database, keeps_snapshots=True) as race:
         race.level = level.lower()  # type: ignore[attr-defined]
         yield race
 
