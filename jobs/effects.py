@@ -164,6 +164,9 @@ class Effect:
                 if slot is not None and slot.status == EffectStatus.UNKNOWN and slot.inquirable:
                     gone.prove(self.runtime, slot)
                     inquire(self.runtime, slot.id, self.kind, actor=f"worker {self.held.lease.worker_id}")
+                    asked = self.runtime.read(slot.id)
+                    if asked is not None and asked.being_asked:
+                        raise AskLater(SOON_SECONDS)  # by the reconciler, which was quicker
                 raise InConflict(self.ask.id_for(self.held.lease), self.ask.payload, self.ask.digest)
             case Word.ABANDONED:
                 raise EffectAbandoned(f"{self.kind.name} {self.ask.slot}: abandoned by a ruling")
