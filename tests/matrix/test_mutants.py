@@ -14,7 +14,7 @@ from tests.matrix.people_statements import PEOPLE
 from tests.matrix.score import tell
 from tests.matrix.trial import Case, Statement, answer
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.looks_alike]
 STATEMENTS = {statement.name: statement for statement in (*HELD, *CLAIMS, *PEOPLE, *EFFECTS)}
 
 
