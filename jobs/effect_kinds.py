@@ -22,6 +22,8 @@ from typing import Any
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,120}")
 REPLAY = ("idempotent", "queryable", "non_replayable")
+IMPLICIT = "job"
+"""The kind of the slot that stands for a whole run whose outcome nobody knows; nobody may register it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ def effect_kind(
 
 
 def _check(kind: EffectKind) -> None:
-    if not NAME.fullmatch(kind.name) or kind.name == "job":
+    if not NAME.fullmatch(kind.name) or kind.name == IMPLICIT:
         raise ValueError(
             f"effect kind {kind.name!r}: letters, digits and ._:- only, at most 120, and not `job`"
         )

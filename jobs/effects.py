@@ -19,7 +19,7 @@ from django.db import InterfaceError, OperationalError
 
 from jobs import canon, measures, spool
 from jobs.context import Cancelled, Context, LeaseLost, Stopped
-from jobs.effect_kinds import AlreadyThere, Declined, EffectKind, Request, Sent
+from jobs.effect_kinds import IMPLICIT, AlreadyThere, Declined, EffectKind, Request, Sent
 from jobs.effect_kinds import Verdict as Proof
 from jobs.failpoints import failpoint
 from jobs.inquiry import inquire
@@ -41,8 +41,6 @@ log = logging.getLogger("interlock.effects")
 ASK_AGAIN_SECONDS = 5.0
 SOON_SECONDS = 1.0
 LEAST_WAIT = 0.2
-IMPLICIT = "job"
-"""The kind of the slot that stands for a whole run whose outcome nobody knows."""
 
 
 class EffectProblem(Exception):
@@ -181,8 +179,7 @@ class Effect:
             job_id=str(uuid.UUID(self.held.lease.job_id)),
         )
 
-    # -- an earlier sending
-    # ------------------------------------------------------------------------------------
+    # -- an earlier sending --
 
     def _reopen(self, slot: Slot) -> Gate:
         """Resolve what may have been sent before; returns the gate's next answer or raises what stops us."""
@@ -204,8 +201,7 @@ class Effect:
             return self.runtime.gate(self.held.lease, self.ask, grant_id=self.grant_id)
         raise what_next(current)
 
-    # -- sending
-    # -----------------------------------------------------------------------------------------------
+    # -- sending --
 
     def may_send(self) -> bool:
         """Whether our lease still surely holds: a grant that comes too late is given back unsent."""

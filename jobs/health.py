@@ -106,7 +106,7 @@ def _installation(using: str, now: datetime | None) -> Iterator[Finding]:
     yield _triggers(using)
     yield _durability(using)
     with reading(using, now=now) as session:
-        instant = metrics.clock(session)
+        instant = session.clock()
         workers = list(Worker.objects.using(using).filter(stopped_at=None))
         live = [w for w in workers if instant - w.beat_at <= SILENT_AFTER and w.fenced_at is None]
         yield _scheduler(session, instant)

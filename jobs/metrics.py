@@ -48,7 +48,7 @@ class Installation(Collector):
     def collect(self) -> Iterator[Metric]:
         """Take every reading in one short transaction."""
         with reading(self.using, now=self.now) as session:
-            now = readings.clock(session)
+            now = session.clock()
             yield from _queues(session, now, self.using)
             yield from _leases(session, now)
             yield from _people(session, now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from jobs.ledger.session import Session
@@ -66,13 +65,6 @@ def begin_inquiry(session: Session, effect_id: str, *, seconds: int) -> bool:
 def end_inquiry(session: Session, effect_id: str) -> None:
     """Give the turn back."""
     session.run(END_INQUIRY, id=effect_id)
-
-
-def clock(session: Session) -> datetime:
-    """Return T: an inquiry that is sent later than this was sent after it."""
-    now = session.moment(session.run("SELECT {clock}")[0][0])
-    assert now is not None  # noqa: S101
-    return now
 
 
 def prove_gone(session: Session, effect_id: str, attempt: Any) -> bool:

@@ -19,8 +19,6 @@ BOUND = 10_000
 QUEUES = 500
 """More queues than this are not told apart any more."""
 
-NOW = "SELECT {clock}"
-
 # The next name, and the next: one look into the claim index each, however many rows wait under it.
 QUEUE_NAMES = """
 WITH RECURSIVE names(queue) AS (
@@ -130,13 +128,6 @@ class Total(NamedTuple):
     bucket: int
     number: int
     total: float
-
-
-def clock(session: Session) -> datetime:
-    """Return the database's clock."""
-    moment = session.moment(session.run(NOW)[0][0])
-    assert moment is not None  # noqa: S101
-    return moment
 
 
 def waiting(session: Session) -> list[Waiting]:

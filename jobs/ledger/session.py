@@ -91,6 +91,12 @@ class Session:
             cursor.execute(sql(text, self.vocabulary, self.vendor), self._values(rows, params))
             return cursor.fetchall() if cursor.description else []
 
+    def clock(self) -> datetime:
+        """Return T as the database has it now; what is sent later than this was sent after it."""
+        now = self.moment(self.run("SELECT {clock}")[0][0])
+        assert now is not None  # noqa: S101
+        return now
+
     def _values(self, rows: RowLists | None, params: dict[str, Any]) -> dict[str, Any]:
         values: dict[str, Any] = {name: self.value(value) for name, value in params.items()}
         values["now"] = self.stamp(self.instant) if self.vendor == "sqlite" else self._given

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobs import canon, effect_kinds
-from jobs.effect_kinds import EffectKind
+from jobs.effect_kinds import IMPLICIT, EffectKind
 from jobs.explain import clock, sentence
 from jobs.ledger.session import Session
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
@@ -20,9 +20,6 @@ from jobs.models.case import VERDICTS, CaseKind, ClosedAs, Verdict
 from jobs.operations.actor import APPROVE, RULE, person_of
 from jobs.outcomes import Refused
 from jobs.status import AttemptStatus, EffectStatus
-
-IMPLICIT = "job"
-"""The kind of the slot that an uncertain job without any gets: the job itself is the effect."""
 
 EVIDENCE = 500
 """Pieces of evidence that are read, the newest; of one effect there is rarely a dozen."""

@@ -20,7 +20,6 @@ from django.conf import settings
 from jobs import audit, canon
 from jobs.canon import Json
 from jobs.ledger import cases as rows
-from jobs.ledger import inquiries
 from jobs.ledger.session import Session, transact
 from jobs.models import Case, EffectSlot, Job, Proposal
 from jobs.models.case import VERDICTS, CaseKind, Verdict
@@ -395,7 +394,7 @@ def _response(value: Any) -> str:
 
 
 def _t(session: Session) -> datetime:
-    return inquiries.clock(session)
+    return session.clock()
 
 
 def _transact(work: Callable[[Session], Result], using: str, now: datetime | None) -> Result:

@@ -277,7 +277,7 @@ class EffectRuntime(Fenced):
             if not inquiries.begin_inquiry(session, effect, seconds=seconds):
                 return None
             slot = slots.find(session, effect)
-            return (slot, inquiries.clock(session)) if slot else None
+            return (slot, session.clock()) if slot else None
 
         return transact(work, using=self.using, vocabulary=self.vocabulary, now=now)
 

@@ -15,6 +15,7 @@ from django.db import OperationalError, ProgrammingError
 from django.utils.translation import gettext as _
 
 from jobs import audit
+from jobs.management import shell
 from jobs.models import Case, Proposal
 from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
@@ -196,7 +197,7 @@ def _list_arguments(parser: ArgumentParser) -> None:
         choices=[kind.value for kind in CaseKind],
         help=_("only cases of this kind; may be given several times"),
     )
-    parser.add_argument("--kind", default="", type=_text, help=_("only this kind of effect"))
+    parser.add_argument("--kind", default="", type=shell.text, help=_("only this kind of effect"))
     parser.add_argument("--all", action="store_true", help=_("closed ones too, the newest first"))
     parser.add_argument(
         "--limit", type=_limit, default=min(50, most), help=_("at most so many; %s is the bound") % most
@@ -207,8 +208,8 @@ def _rule_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar=_("CASE"))
     parser.add_argument("verdict", choices=[verdict.value for verdict in Verdict], metavar=_("VERDICT"))
     _decision(parser)
-    parser.add_argument("--reason-code", required=True, type=_text, help=_("from the verdict's list"))
-    parser.add_argument("--reference", default="", type=_text, help=_("the provider's, for `happened`"))
+    parser.add_argument("--reason-code", required=True, type=shell.text, help=_("from the verdict's list"))
+    parser.add_argument("--reference", default="", type=shell.text, help=_("the provider's, for `happened`"))
     parser.add_argument("--response", type=_json, help=_("JSON that the job gets as the answer (`happened`)"))
     parser.add_argument("--compensate", action="store_true", help=_("it happened, and has to be undone"))
     parser.add_argument(
@@ -225,8 +226,10 @@ def _rule_arguments(parser: ArgumentParser) -> None:
 
 def _decision(parser: ArgumentParser) -> None:
     _as(parser)
-    parser.add_argument("--reason", required=True, type=_text, help=_("why, in your own words; it is kept"))
-    parser.add_argument("--snapshot", required=True, type=_text, help=_("as `show` printed it"))
+    parser.add_argument(
+        "--reason", required=True, type=shell.text, help=_("why, in your own words; it is kept")
+    )
+    parser.add_argument("--snapshot", required=True, type=shell.text, help=_("as `show` printed it"))
 
 
 def _as(parser: ArgumentParser, *, required: bool = True, text: str = "") -> None:
@@ -247,16 +250,8 @@ def _limit(text: str) -> int:
     return int(text)
 
 
-def _text(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a shell passes any bytes on, as lone surrogates
-        raise ArgumentTypeError(_("text in UTF-8 is needed")) from None
-    return text
-
-
 def _json(text: str) -> Any:
     try:
-        return json.loads(_text(text))
+        return json.loads(shell.text(text))
     except ValueError:
         raise ArgumentTypeError(_("JSON is needed")) from None

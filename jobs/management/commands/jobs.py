@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any, NoReturn
 
 from django.conf import settings
@@ -14,6 +13,7 @@ from django.db import OperationalError, ProgrammingError
 from django.utils.translation import gettext as _
 
 from jobs import audit
+from jobs.management import shell
 from jobs.models import Job
 from jobs.models.audit import Source
 from jobs.operations import door, listing, lookup, printed
@@ -55,7 +55,10 @@ class Command(BaseCommand):
         retry = verb("retry", _("Bring a failed, cancelled or skipped job back with a fresh budget."))
         _act_arguments(retry)
         retry.add_argument(
-            "--deadline", type=_instant, metavar=_("INSTANT"), help=_("a new deadline, with its time zone")
+            "--deadline",
+            type=shell.instant,
+            metavar=_("INSTANT"),
+            help=_("a new deadline, with its time zone"),
         )
         _act_arguments(verb("hold", _("Keep a job from being claimed until `unhold`.")))
         _act_arguments(verb("unhold", _("Lift the hold of a job.")))
@@ -178,10 +181,10 @@ def _list_arguments(parser: ArgumentParser) -> None:
         choices=[status.value for status in JobStatus],
         help=_("only jobs with this status; may be given several times"),
     )
-    parser.add_argument("--kind", default="", type=_text, help=_("only this kind"))
-    parser.add_argument("--queue", default="", type=_text, help=_("only this queue"))
-    parser.add_argument("--key", default="", type=_text, help=_("only the jobs with this unique key"))
-    parser.add_argument("--label", default="", type=_text, help=_("only labels that contain this"))
+    parser.add_argument("--kind", default="", type=shell.text, help=_("only this kind"))
+    parser.add_argument("--queue", default="", type=shell.text, help=_("only this queue"))
+    parser.add_argument("--key", default="", type=shell.text, help=_("only the jobs with this unique key"))
+    parser.add_argument("--label", default="", type=shell.text, help=_("only labels that contain this"))
     parser.add_argument(
         "--limit",
         type=_within(1, most),
@@ -193,7 +196,9 @@ def _list_arguments(parser: ArgumentParser) -> None:
 
 def _act_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar=_("ID"))
-    parser.add_argument("--reason", required=True, type=_text, help=_("why, in your own words; it is kept"))
+    parser.add_argument(
+        "--reason", required=True, type=shell.text, help=_("why, in your own words; it is kept")
+    )
     parser.add_argument(
         "--as",
         dest="person",
@@ -218,21 +223,3 @@ def _within(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return whole
-
-
-def _text(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a shell passes any bytes on, as lone surrogates
-        raise ArgumentTypeError(_("text in UTF-8 is needed")) from None
-    return text
-
-
-def _instant(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise ArgumentTypeError(_("an instant like 2026-01-31T12:00:00Z is needed"))
-    return moment
