@@ -207,6 +207,14 @@ INTERLOCK: dict[str, int] = {
         "LOG_LINE_BYTES", 2 * KIB, "Longest log line kept; the rest is cut.", most=64 * KIB
     ),
     "PAGE_ROWS": _limit("PAGE_ROWS", 200, "Most rows of one page of a list.", most=1_000),
+    "RECENT_LOGIN_SECONDS": _limit(
+        "RECENT_LOGIN_SECONDS",
+        900,
+        "How long a log-in counts as recent, for what asks one: raising the epoch, a force cancel, ruling "
+        "that an effect did not happen.",
+        least=60,
+        most=86_400,
+    ),
     "REPORT_SECONDS": _limit(
         "REPORT_SECONDS",
         30,

@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console import environment, menu
 from console.menu import SECTIONS, MenuPage, View
+from jobs.operations import proof
 
 NOT_SERVED = {"index", "autocomplete", "view_on_site", "app_list", "jsi18n"}
 """Addresses of a stock admin site that we replace or that would lead nowhere."""
@@ -56,6 +57,13 @@ class ConsoleSite(AdminSite):
             around = environment.surroundings(request)
             context |= {"around": around, "menu": menu.entries(self.pages, request, around)}
         return context
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Log in, and keep in the session when that was: some operations ask a recent log-in."""
+        answer = super().login(request, extra_context)
+        if request.method == "POST" and request.user.is_authenticated:
+            proof.note(request.session)
+        return answer
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The menu lists the pages; a list of tables beside it would be built for nobody."""

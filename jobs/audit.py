@@ -53,6 +53,10 @@ class Origin:
     approver: str = ""
     account: str = ""
     """The machine's account, where it was typed into a shell."""
+    token: str = ""
+    """The name of the API token, where it came in with one."""
+    proved_at: datetime | None = None
+    """When the person last proved who he is: a password, a second factor."""
 
 
 _NOBODY = Origin()
@@ -60,11 +64,11 @@ _origin: ContextVar[Origin] = ContextVar("audit_origin", default=_NOBODY)
 
 
 @contextmanager
-def through(source: Source, **known: str) -> Iterator[None]:
+def through(source: Source, **known: Any) -> Iterator[None]:
     """Tell the verbs used inside which door they came through.
 
-    `known` is `user`, `request_id`, `snapshot` (the digest of the evidence that was seen), `approver` and
-    `account`.
+    `known` is `user`, `request_id`, `snapshot` (the digest of the evidence that was seen), `approver`,
+    `account`, `token` and `proved_at`.
     """
     token = _origin.set(Origin(source, **known))
     try:

@@ -64,6 +64,9 @@ CATALOGUE = {
     "USER_UNKNOWN": gettext_noop("There is no user %(user)s."),
     "USER_INACTIVE": gettext_noop("The account of %(user)s is closed."),
     "NOT_PERMITTED": gettext_noop("%(user)s may not do this; it takes the permission %(permission)s."),
+    "LOGIN_NOT_RECENT": gettext_noop(
+        "This takes a log-in that is at most %(minutes)s minutes old: say once more who you are."
+    ),
     "REASON_MISSING": gettext_noop("Say why, in your own words."),
     "REASON_TOO_LONG": gettext_noop("A reason has at most %(limit)s characters."),
     # refusals of a ruling, and what stands against a verdict

@@ -21,7 +21,7 @@ from console.pages.case import CasePage, said, unread
 from jobs import audit
 from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
-from jobs.operations import cases, casework, rulings
+from jobs.operations import cases, casework, proof, rulings
 from jobs.operations.actor import APPROVE, RULE
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus
@@ -61,6 +61,7 @@ class CaseAct(View):
                 user=request.user.get_username(),
                 request_id=_request_id(request),
                 snapshot=form.cleaned_data["snapshot"],
+                proved_at=proof.of(request.session),
             ):
                 answer = self.act(form.cleaned_data)
         except Refused as refused:

@@ -6,8 +6,9 @@ A token may do what its scopes say *and* its owner may: who is demoted takes his
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError
@@ -18,8 +19,11 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from jobs import audit
 from jobs.api.problems import Problem
 from jobs.models import ApiToken, Job
+from jobs.models.audit import Source
+from jobs.operations import proof
 from jobs.permissions import NEEDS
 
 log = logging.getLogger("interlock.api")
@@ -62,16 +66,28 @@ class Caller:
 
     user: Any
     token: ApiToken | None
+    proved_at: datetime | None = None
+    """When the person last proved who he is."""
 
     @classmethod
     def of(cls, request: Request) -> Caller:
-        return cls(request.user, request.auth if isinstance(request.auth, ApiToken) else None)
+        if isinstance(request.auth, ApiToken):
+            # A token proves nothing of its own; its person does, by logging in. A service never does.
+            return cls(request.user, request.auth, request.auth.user.last_login)
+        return cls(request.user, None, proof.of(getattr(request, "session", None)))
 
     @property
     def actor(self) -> str:
         """The name that goes into feeds and audit."""
         name = str(self.user.get_username())
         return (f"{name} by token {self.token.name}" if self.token else name)[:150]
+
+    def door(self, **known: Any) -> AbstractContextManager[None]:
+        """Tell the operations used inside who came in, and with what; `known` as for audit.through."""
+        token = self.token.name if self.token else ""
+        return audit.through(
+            Source.API, user=self.user.get_username(), token=token, proved_at=self.proved_at, **known
+        )
 
     @property
     def namespace(self) -> str:

@@ -13,7 +13,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import audit
 from jobs.api import filters, limits
 from jobs.api.auth import Caller
 from jobs.api.enqueue import enqueue
@@ -23,7 +22,7 @@ from jobs.api.problems import Problem
 from jobs.api.shape import job_in_full, job_in_list, receipt
 from jobs.ledger.reading import reading
 from jobs.models import Job
-from jobs.models.audit import Source
+from jobs.operations import jobwork
 from jobs.status import JobStatus
 
 
@@ -126,8 +125,8 @@ class CancelView(View):
                 "invalid-body",
                 errors=[{"pointer": "/reason", "detail": _("A reason has at most 1000 characters.")}],
             )
-        with audit.through(Source.API, user=caller.user.get_username()):
-            after = Job.objects.cancel(job.pk, actor=caller.actor, reason=reason)
+        with caller.door():
+            after = jobwork.cancel(job.pk, actor=caller.user, reason=reason)
         over = after == JobStatus.CANCELLED
         job.refresh_from_db()
         return Response(

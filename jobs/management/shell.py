@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from django.core.management.base import BaseCommand
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError
@@ -14,10 +14,11 @@ from django.utils.translation import gettext as _
 
 from jobs import audit
 from jobs.models.audit import Source
-from jobs.operations import door, printed
+from jobs.operations import door, lookup, printed
 from jobs.outcomes import InvalidJob, Refused
 
 REFUSED, USAGE, HELD, NO_DATABASE = 1, 2, 3, 4
+NOT_FOUND = 3
 _CODES = {"SCHEDULER_HELD": HELD, "REASON_MISSING": USAGE, "REASON_TOO_LONG": USAGE}
 
 
@@ -25,8 +26,10 @@ class OperatorCommand(BaseCommand):
     """Runs `act`; a refusal or an absent database becomes a sentence and an exit code, never a traceback."""
 
     requires_system_checks = []
-    codes = _CODES
+    codes: ClassVar[dict[str, int]] = _CODES
     refused = REFUSED
+    missing = "NOT_FOUND"
+    """The refusal of an id that nothing has."""
 
     def act(self, options: dict[str, Any]) -> None:
         """Do what was asked."""
@@ -35,18 +38,27 @@ class OperatorCommand(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         self.json: bool = options["json"]
         try:
-            with audit.through(Source.COMMAND, user=options.get("person") or ""):
+            with audit.through(Source.COMMAND, user=options.get("person") or "", account=door.account()):
                 self.act(options)
         except Refused as refused:
             self.end(self.codes.get(refused.code, self.refused), refused.code, str(refused), **refused.params)
+        except lookup.BadId as error:
+            text = _("%(id)s is no id: at least %(least)s of its hexadecimal digits are needed.")
+            self.end(USAGE, "BAD_ID", text % {"id": str(error), "least": lookup.LEAST})
+        except lookup.Ambiguous as error:
+            ids = ", ".join(str(found) for found in error.ids)
+            self.end(USAGE, "AMBIGUOUS_ID", _("Several ids begin like this, among them %s.") % ids)
+        except lookup.NotFound as error:
+            absent = Refused(self.missing, job_id=str(error.args[0]), case_id=str(error.args[0]))
+            self.end(NOT_FOUND, absent.code, str(absent))
         except InvalidJob as invalid:
             self.end(USAGE, "BAD_VALUE", str(invalid), field=invalid.field)
         except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             self.end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
 
-    def person(self, options: dict[str, Any]) -> door.Person:
-        """Return who types; a reason of blanks is refused before anything is looked at."""
+    def person(self, options: dict[str, Any]) -> Any:
+        """Return the user who types; a reason of blanks is refused before anything is looked at."""
         if not options["reason"].strip():
             raise Refused("REASON_MISSING")
         return door.at_shell(options["person"])
@@ -56,7 +68,7 @@ class OperatorCommand(BaseCommand):
         for line in [printed.as_json(document)] if self.json else lines:
             self.stdout.write(line)
 
-    def end(self, status: int, code: str, text: str, **params: Any) -> NoReturn:
+    def end(self, status: int, code: str, text: str, /, **params: Any) -> NoReturn:
         """Say why it ended, and exit."""
         if self.json:
             self.stdout.write(printed.as_json({"error": {"code": code, "params": params, "text": text}}))
@@ -71,9 +83,14 @@ class OperatorCommand(BaseCommand):
             raise Refused("NOT_CONFIRMED", words=words)
 
 
-def look_arguments(parser: ArgumentParser) -> None:
-    """Add what every command takes."""
+def json_argument(parser: ArgumentParser) -> None:
+    """Add the choice between lines and a document."""
     parser.add_argument("--json", action="store_true", help=_("print one JSON document"))
+
+
+def look_arguments(parser: ArgumentParser) -> None:
+    """Add what every command on a whole database takes."""
+    json_argument(parser)
     parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help=_("which of the configured databases"))
 
 

@@ -1,23 +1,35 @@
-"""Who acts: a user as the database has him now, and the names that he is recorded under."""
+"""Who acts: a user as the database has him now, what he must hold, the names he is recorded under."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 
 from jobs import audit
+from jobs.models.audit import Source
 from jobs.outcomes import Refused
 
 RULE = "jobs.rule_effect"
 APPROVE = "jobs.approve_ruling"
+CANCEL = "jobs.cancel_job"
+FORCE_CANCEL = "jobs.force_cancel_job"
+RETRY = "jobs.retry_job"
+REVISE = "jobs.revise_job"
+HOLD = "jobs.hold_job"
+PAUSE = "jobs.pause_queue"
+RAISE = "jobs.raise_epoch"
+FENCE = "jobs.fence_worker"
 LONGEST = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """One entitled person. Two-person rules compare `name`; `signature` also tells the shell."""
+    """One entitled person. Two-person rules compare `name`; `signature` also tells the shell or the token."""
 
     user: Any
 
@@ -25,11 +37,12 @@ class Actor:
     signature: str
 
 
-def admit(user: Any, *permissions: str) -> Actor:
+def admit(user: Any, *permissions: str, recent: bool = False) -> Actor:
     """Return who `user` is, holding at least one of `permissions`; to be called in the transaction.
 
     The account is read again: one that was closed or lost a permission since the page was opened is refused.
-    Raises Refused USER_UNKNOWN, USER_INACTIVE, NOT_PERMITTED.
+    `recent` also asks that who came in through the console or the API proved a moment ago who he is.
+    Raises Refused USER_UNKNOWN, USER_INACTIVE, NOT_PERMITTED, LOGIN_NOT_RECENT.
     """
     key = getattr(user, "pk", None)
     found = get_user_model()._default_manager.filter(pk=key).first() if key is not None else None  # noqa: SLF001
@@ -40,14 +53,29 @@ def admit(user: Any, *permissions: str) -> Actor:
         raise Refused("USER_INACTIVE", user=name)
     if not any(found.has_perm(permission) for permission in permissions):
         raise Refused("NOT_PERMITTED", user=name, permission=permissions[0])
+    if recent:
+        need_recent()
     return Actor(found, name, signed(name))
 
 
+def need_recent() -> None:
+    """Raise Refused LOGIN_NOT_RECENT for somebody who may have left a browser or a token lying about.
+
+    A shell is not asked: who has it could change the clock and the database too.
+    """
+    door = audit.origin()
+    seconds = settings.INTERLOCK["RECENT_LOGIN_SECONDS"]
+    if door.source in (Source.CONSOLE, Source.API) and (
+        door.proved_at is None or timezone.now() - door.proved_at > timedelta(seconds=seconds)
+    ):
+        raise Refused("LOGIN_NOT_RECENT", minutes=max(1, seconds // 60))
+
+
 def signed(name: str) -> str:
-    """Return the name with the account of the machine, where it came in through a shell."""
-    account = audit.origin().account
-    shell = f" (shell: {account})" if account else ""
-    return name[: LONGEST - len(shell)] + shell
+    """Return the name with the token or the machine's account through which it came in."""
+    door = audit.origin()
+    by = f" (shell: {door.account})" if door.account else f" by token {door.token}" if door.token else ""
+    return (name[: max(0, LONGEST - len(by))] + by)[:LONGEST]
 
 
 def person_of(recorded: str) -> str:

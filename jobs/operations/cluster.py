@@ -1,14 +1,14 @@
 """What a person does to the whole cluster: the epoch, claims, queues, one worker.
 
-Each asks for its permission and uses its verb. The verbs write and audit in one transaction; the doors say
-through which of them (audit.through).
+One function for every door: it asks for its permission and uses its verb, which writes and audits in one
+transaction. `actor` is a Django user; the doors say through which of them he came (audit.through).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, OperationalError
 from django.utils.translation import gettext as _
@@ -16,62 +16,62 @@ from django.utils.translation import gettext as _
 from jobs.ledger import holders
 from jobs.manager import JobManager
 from jobs.models import Job
-from jobs.operations.door import Person
+from jobs.operations.actor import FENCE, PAUSE, RAISE, admit
 from jobs.outcomes import Refused
 
 Result = TypeVar("Result")
 
 
 def raise_epoch(
-    by: Person,
     *,
+    actor: Any,
     expected: int,
     reason: str,
     floor: int = 0,
     close_claims: bool = False,
     using: str = DEFAULT_DB_ALIAS,
 ) -> int:
-    """Refuse every older claim; returns the new epoch. Raises Refused, SCHEDULER_HELD among others."""
-    by.need("raise_epoch")
+    """Refuse every older claim; asks a recent log-in. Returns the new epoch, or Refused SCHEDULER_HELD."""
+    by = admit(actor, RAISE, recent=True).signature
     claims_open = False if close_claims else None
     return _unless_held(
         lambda verbs: verbs.raise_epoch(
-            expected=expected, floor=floor, claims_open=claims_open, actor=by.actor, reason=reason
+            expected=expected, floor=floor, claims_open=claims_open, actor=by, reason=reason
         ),
         using,
     )
 
 
-def close_claims(by: Person, *, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
+def close_claims(*, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
     """Stop every claim; False when they were closed."""
-    by.need("close_claims")
-    return _unless_held(lambda verbs: verbs.close_claims(actor=by.actor, reason=reason), using)
+    by = admit(actor, RAISE).signature
+    return _unless_held(lambda verbs: verbs.close_claims(actor=by, reason=reason), using)
 
 
-def open_claims(by: Person, *, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
+def open_claims(*, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
     """Let workers claim again; False when they could."""
-    by.need("open_claims")
-    return _unless_held(lambda verbs: verbs.open_claims(actor=by.actor, reason=reason), using)
+    by = admit(actor, RAISE).signature
+    return _unless_held(lambda verbs: verbs.open_claims(actor=by, reason=reason), using)
 
 
 def pause_queue(
-    by: Person, name: str, *, reason: str, until: datetime | None = None, using: str = DEFAULT_DB_ALIAS
+    name: str, *, actor: Any, reason: str, until: datetime | None = None, using: str = DEFAULT_DB_ALIAS
 ) -> None:
     """Stop claims of one queue, for good or until an instant; its running jobs go on."""
-    by.need("pause_queue")
-    _unless_held(lambda verbs: verbs.pause_queue(name, until=until, actor=by.actor, reason=reason), using)
+    by = admit(actor, PAUSE).signature
+    _unless_held(lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason), using)
 
 
-def resume_queue(by: Person, name: str, *, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
+def resume_queue(name: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
     """Open one queue again; False when it was open."""
-    by.need("resume_queue")
-    return _unless_held(lambda verbs: verbs.resume_queue(name, actor=by.actor, reason=reason), using)
+    by = admit(actor, PAUSE).signature
+    return _unless_held(lambda verbs: verbs.resume_queue(name, actor=by, reason=reason), using)
 
 
-def fence_worker(by: Person, worker_id: str, *, reason: str, using: str = DEFAULT_DB_ALIAS) -> int:
+def fence_worker(worker_id: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> int:
     """Refuse one worker for good and end its leases; returns how many."""
-    by.need("fence_worker")
-    return _unless_held(lambda verbs: verbs.fence_worker(worker_id, actor=by.actor, reason=reason), using)
+    by = admit(actor, FENCE).signature
+    return _unless_held(lambda verbs: verbs.fence_worker(worker_id, actor=by, reason=reason), using)
 
 
 def _unless_held(verb: Callable[[JobManager], Result], using: str) -> Result:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
 from jobs.models import EffectSlot, Job
-from jobs.operations.door import Person
+from jobs.operations.actor import HOLD, admit
 from jobs.status import TERMINAL
 
 PAGE = 200
@@ -35,12 +36,12 @@ def pages(kinds: Sequence[str], using: str = DEFAULT_DB_ALIAS) -> Iterator[list[
 
 
 def quarantine(
-    by: Person, kinds: Sequence[str], *, reason: str, using: str = DEFAULT_DB_ALIAS
+    kinds: Sequence[str], *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS
 ) -> Iterator[int]:
     """Hold the jobs of these kinds, a page in a transaction; yields how many of each.
 
     Cut off half-way, what was held stays held; run it again for the rest.
     """
-    by.need("quarantine")
+    by = admit(actor, HOLD).signature
     for page in pages(kinds, using):
-        yield Job.objects.db_manager(using).quarantine(page, actor=by.actor, reason=reason)
+        yield Job.objects.db_manager(using).quarantine(page, actor=by, reason=reason)

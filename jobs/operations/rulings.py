@@ -22,6 +22,7 @@ from jobs.canon import Json
 from jobs.ledger import cases as rows
 from jobs.ledger.session import Session, transact
 from jobs.models import Case, EffectSlot, Job, Proposal
+from jobs.models.audit import Source
 from jobs.models.case import VERDICTS, CaseKind, Verdict
 from jobs.operations import cases
 from jobs.operations.actor import APPROVE, RULE, Actor, admit, person_of
@@ -111,7 +112,7 @@ def rule(
 
     def work(session: Session) -> Outcome:
         case = cases.locked(session, case_id)
-        person = admit(actor, needed(case.kind))
+        person = admit(actor, needed(case.kind), recent=_takes_recent(verdict))
         view = look(case_id, using=using, now=_t(session))
         if verdict not in VERDICTS[CaseKind(case.kind)]:
             raise Refused("NOT_OFFERED", verdict=verdict.value, kind=case.kind)
@@ -164,8 +165,8 @@ def approve(
 
     def work(session: Session) -> Ruled:
         proposal, view = _open_question(session, proposal_id)
-        person = admit(actor, APPROVE)
         verdict = Verdict(proposal.verdict)
+        person = admit(actor, APPROVE, recent=_takes_recent(verdict))
         _not_self(proposal, view, person)
         if snapshot != view.snapshot:
             raise cases.moved(view)
@@ -225,6 +226,11 @@ def reject(
         )
 
     _transact(work, using, now)
+
+
+def _takes_recent(verdict: Verdict) -> bool:
+    """Whether a verdict asks a recent log-in: what permits a second sending, and all that a token decides."""
+    return verdict is Verdict.DID_NOT_HAPPEN or audit.origin().source is Source.API
 
 
 # -- steps -----------------------------------------------------------------------------------------------

@@ -13,8 +13,12 @@ import pytest
 from django.core.management import CommandError
 from django.db import OperationalError
 
+from jobs import audit
+from jobs.management.commands.jobs import PERMISSIONS
 from jobs.models import Change, Job
+from jobs.models.audit import Source
 from jobs.operations import door
+from jobs.operations.actor import signed
 from jobs.outcomes import Refused
 from jobs.status import JobStatus
 from tests import build
@@ -103,7 +107,7 @@ def test_a_job_that_moved_on_since_it_was_seen_is_left_alone(verb, operator):
 def test_nobody_acts_without_the_permission_of_the_verb(verb, person):
     lease = build.job(JobStatus.FAILED if verb == "retry" else JobStatus.PENDING)
     before = build.row(lease)
-    others = {"cancel_job", "retry_job", "hold_job", "view_job"} - {door.PERMISSIONS[verb].split(".")[1]}
+    others = {"cancel_job", "retry_job", "hold_job", "view_job"} - {PERMISSIONS[verb].split(".")[1]}
     person("eve", *others)
     person("gone", "cancel_job", "retry_job", "hold_job", is_active=False)
     for who, code in (("eve", "NOT_PERMITTED"), ("gone", "USER_INACTIVE"), ("nobody", "USER_UNKNOWN")):
@@ -146,8 +150,8 @@ def test_a_job_that_is_not_there_ends_with_3(verb, operator):
 
 
 def test_a_very_long_name_leaves_room_for_the_account(person):
-    person("a" * 150, "cancel_job")
-    actor = door.person("a" * 150, "cancel")
+    with audit.through(Source.COMMAND, account=SHELL):
+        actor = signed("a" * 150)
     assert len(actor) == 150
     assert actor.endswith(f"a (shell: {SHELL})")
 

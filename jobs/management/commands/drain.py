@@ -56,7 +56,7 @@ class Command(shell.OperatorCommand):
         if options["close_claims"]:
             if not options["person"] or not options["reason"]:
                 raise Refused("REASON_MISSING")
-            cluster.close_claims(self.person(options), reason=options["reason"], using=using)
+            cluster.close_claims(actor=self.person(options), reason=options["reason"], using=using)
         found = self._wait(options["timeout"], using) if options["wait"] else drain.look(using)
         self.tell(found.document(), _told(found))
         if found.verdict is not Verdict.SAFE:

@@ -5,33 +5,29 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
-from django.db import OperationalError, ProgrammingError
 from django.utils.translation import gettext as _
 
-from jobs import audit
 from jobs.management import shell
 from jobs.models import Case, Proposal
-from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
 from jobs.operations import cases, casework, docket, door, lookup, printed, rulings
 from jobs.operations.rulings import Proposed
-from jobs.outcomes import Refused
 
-REFUSED, USAGE, NOT_FOUND, NO_DATABASE, PROPOSED = 1, 2, 3, 4, 5
+PROPOSED = 5
 _USAGE = ("REASON_MISSING", "REASON_TOO_LONG", "REASON_CODE", "RESPONSE_INVALID", "REFERENCE_TOO_LONG")
-_CODES = dict.fromkeys(_USAGE, USAGE) | dict.fromkeys(("CASE_NOT_FOUND", "PROPOSAL_NOT_FOUND"), NOT_FOUND)
+_CODES = dict.fromkeys(_USAGE, shell.USAGE) | dict.fromkeys(
+    ("CASE_NOT_FOUND", "PROPOSAL_NOT_FOUND"), shell.NOT_FOUND
+)
 
 
-class Command(BaseCommand):
+class Command(shell.OperatorCommand):
     """Lists and shows cases, asks providers, and rules."""
 
-    requires_system_checks = []
+    codes: ClassVar[dict[str, int]] = _CODES
+    missing = "CASE_NOT_FOUND"
 
     @property
     def help(self) -> str:  # type: ignore[override]
@@ -47,7 +43,7 @@ class Command(BaseCommand):
 
         def verb(name: str, text: str) -> ArgumentParser:
             added: ArgumentParser = verbs.add_parser(name, help=text, description=text)
-            added.add_argument("--json", action="store_true", help=_("print one JSON document"))
+            shell.json_argument(added)
             return added
 
         _list_arguments(verb("list", _("List the cases that wait for a person, the oldest first.")))
@@ -66,24 +62,8 @@ class Command(BaseCommand):
             second.add_argument("id", metavar=_("PROPOSAL"), help=_("as `show` names it"))
             _decision(second)
 
-    def handle(self, *_args: Any, **options: Any) -> None:
-        self.json: bool = options["json"]
-        try:
-            getattr(self, f"_{options['verb']}")(options)
-        except lookup.BadId as error:
-            text = _("%(id)s is no id: at least %(least)s of its hexadecimal digits are needed.")
-            self._end(USAGE, "BAD_ID", text % {"id": str(error), "least": lookup.LEAST})
-        except lookup.Ambiguous as error:
-            ids = ", ".join(str(found) for found in error.ids)
-            self._end(USAGE, "AMBIGUOUS_ID", _("Several ids begin like this, among them %s.") % ids)
-        except lookup.NotFound as error:
-            refused = Refused("CASE_NOT_FOUND", case_id=str(error.args[0]))
-            self._end(NOT_FOUND, refused.code, str(refused), refused.params)
-        except Refused as refused:
-            self._end(_CODES.get(refused.code, REFUSED), refused.code, str(refused), refused.params)
-        except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
-            reason = str(error).strip().splitlines()[0]
-            self._end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
+    def act(self, options: dict[str, Any]) -> None:
+        getattr(self, f"_{options['verb']}")(options)
 
     # -- looking ------------------------------------------------------------------------------------------
 
@@ -95,60 +75,58 @@ class Command(BaseCommand):
             limit=options["limit"],
         )
         entries = [docket.entry(case) for case in found]
-        self._print({"cases": entries}, docket.listed(entries))
+        self.tell({"cases": entries}, docket.listed(entries))
 
     def _show(self, options: dict[str, Any]) -> None:
         view = cases.look(lookup.find(Case, options["id"]).id)
-        user = door.at_shell(options["person"]).user if options["person"] else door.Anybody()
+        user = door.at_shell(options["person"]) if options["person"] else door.Anybody()
         found = docket.document(view, cases.offers(view, user))
-        self._print(found, docket.shown(found))
+        self.tell(found, docket.shown(found))
 
     # -- acting -------------------------------------------------------------------------------------------
 
     def _inquire(self, options: dict[str, Any]) -> None:
         case = lookup.find(Case, options["id"])
-        with _door(options) as user:
-            settled = casework.inquire_now(case.id, actor=user)
+        settled = casework.inquire_now(case.id, actor=door.at_shell(options["person"]))
         status = settled.value if settled else ""
         text = _("The effect is %s now.") % status if status else _("That settled nothing; see the evidence.")
-        self._print({"case": case.id, "settled": status or None}, [text])
+        self.tell({"case": case.id, "settled": status or None}, [text])
 
     def _rule(self, options: dict[str, Any]) -> None:
         case = lookup.find(Case, options["id"])
-        with _door(options) as user:
-            done = rulings.rule(
-                case.id,
-                options["verdict"],
-                actor=user,
-                reason_code=options["reason_code"],
-                reason=options["reason"],
-                seen_version=case.version,  # the snapshot covers it
-                snapshot=options["snapshot"],
-                reference=options["reference"],
-                response=options["response"],
-                compensate=options["compensate"],
-                attested=options["attest"],
-                arguments=options["arguments"],
-                effects=options["effects"],
-            )
+        done = rulings.rule(
+            case.id,
+            options["verdict"],
+            actor=self.person(options),
+            reason_code=options["reason_code"],
+            reason=options["reason"],
+            seen_version=case.version,  # the snapshot covers it
+            snapshot=options["snapshot"],
+            reference=options["reference"],
+            response=options["response"],
+            compensate=options["compensate"],
+            attested=options["attest"],
+            arguments=options["arguments"],
+            effects=options["effects"],
+        )
         self._tell(case, done)
         if isinstance(done, Proposed):
             sys.exit(PROPOSED)
 
     def _approve(self, options: dict[str, Any]) -> None:
         proposal = lookup.find(Proposal, options["id"])
-        with _door(options) as user:
-            done = rulings.approve(
-                proposal.id, actor=user, snapshot=options["snapshot"], reason=options["reason"]
-            )
+        done = rulings.approve(
+            proposal.id, actor=self.person(options), snapshot=options["snapshot"], reason=options["reason"]
+        )
         self._tell(proposal.case, done)
 
     def _reject(self, options: dict[str, Any]) -> None:
         proposal = lookup.find(Proposal, options["id"])
-        with _door(options) as user:
-            rulings.reject(proposal.id, actor=user, snapshot=options["snapshot"], reason=options["reason"])
+        rulings.reject(
+            proposal.id, actor=self.person(options), snapshot=options["snapshot"], reason=options["reason"]
+        )
         document = {"case": proposal.case_id, "proposal": proposal.id, "decision": "rejected"}
-        self._print(document, [_("Rejected; the case stays open.")])
+        self.tell(document, [_("Rejected; the case stays open.")])
 
     def _tell(self, case: Case, done: rulings.Outcome) -> None:
         document: dict[str, Any] = {"case": case.id, "verdict": done.verdict.value, "audit": done.audit_seq}
@@ -164,29 +142,7 @@ class Command(BaseCommand):
                 "job": done.job_status.value,
             }
             document |= {"effect_status": shown["effect"], "job_status": shown["job"]}
-        self._print(document, [printed.plain(text % shown)])
-
-    # -- answering ----------------------------------------------------------------------------------------
-
-    def _print(self, document: dict[str, Any], lines: Iterable[str]) -> None:
-        for line in [printed.as_json(document)] if self.json else lines:
-            self.stdout.write(line)
-
-    def _end(self, status: int, code: str, text: str, params: dict[str, Any] | None = None) -> NoReturn:
-        if self.json:
-            error = {"code": code, "params": params or {}, "text": text}
-            self.stdout.write(printed.as_json({"error": error}))
-        else:
-            self.stderr.write(printed.plain(text))
-        sys.exit(status)
-
-
-@contextmanager
-def _door(options: dict[str, Any]) -> Iterator[Any]:
-    """Let in the person that was named, recorded with the account it was typed under."""
-    user = door.at_shell(options["person"]).user
-    with audit.through(Source.COMMAND, user=options["person"], account=door.account()):
-        yield user
+        self.tell(document, [printed.plain(text % shown)])
 
 
 def _list_arguments(parser: ArgumentParser) -> None:

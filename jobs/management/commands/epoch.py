@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from jobs.ledger import timeline
 from jobs.management import shell
 from jobs.models import Scheduler
-from jobs.operations import cluster, exposure, printed
+from jobs.operations import actor, cluster, exposure, printed
 
 
 class Command(shell.OperatorCommand):
@@ -75,7 +75,7 @@ class Command(shell.OperatorCommand):
 
     def _raise(self, options: dict[str, Any]) -> None:
         by = self.person(options)
-        by.need("raise_epoch")
+        actor.admit(by, actor.RAISE)  # before the price is told
         price = exposure.of_all(options["database"])
         if not options["floor"] and timeline.moved(options["database"]):
             self.stderr.write(_("This is another database than claims were made in: give --floor too."))
@@ -87,7 +87,7 @@ class Command(shell.OperatorCommand):
                 self.stdout.write(line)
             self.confirm(f"raise {options['expected']}")
         new = cluster.raise_epoch(
-            by,
+            actor=by,
             expected=options["expected"],
             floor=options["floor"],
             close_claims=options["close_claims"],
@@ -101,7 +101,7 @@ class Command(shell.OperatorCommand):
     def _claims(self, options: dict[str, Any]) -> None:
         opening = options["verb"] == "open-claims"
         verb = cluster.open_claims if opening else cluster.close_claims
-        changed = verb(self.person(options), reason=options["reason"], using=options["database"])
+        changed = verb(actor=self.person(options), reason=options["reason"], using=options["database"])
         lines = [_("Claims are open.") if opening else _("Claims are closed.")]
         if not changed:
             lines.append(_("It was so already; nothing was changed."))

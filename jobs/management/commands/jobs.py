@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
-from django.db import OperationalError, ProgrammingError
 from django.utils.translation import gettext as _
 
-from jobs import audit
 from jobs.management import shell
 from jobs.models import Job
-from jobs.models.audit import Source
-from jobs.operations import door, listing, lookup, printed
+from jobs.operations import actor, jobwork, listing, lookup, printed
 from jobs.operations.dossier import dossier, explained, summary
-from jobs.outcomes import Refused
 from jobs.status import JobStatus
 
-REFUSED, USAGE, NOT_FOUND, NO_DATABASE = 1, 2, 3, 4
-_CODES = {"NOT_FOUND": NOT_FOUND, "REASON_MISSING": USAGE, "REASON_TOO_LONG": USAGE}
+PERMISSIONS = {
+    "cancel": actor.CANCEL,
+    "force_cancel": actor.FORCE_CANCEL,
+    "retry": actor.RETRY,
+    "hold": actor.HOLD,
+    "unhold": actor.HOLD,
+}
 
 
-class Command(BaseCommand):
+class Command(shell.OperatorCommand):
     """Lists, shows and explains jobs, and uses a person's verbs on them."""
 
-    requires_system_checks = []
+    codes: ClassVar[dict[str, int]] = {
+        "NOT_FOUND": shell.NOT_FOUND,
+        "REASON_MISSING": shell.USAGE,
+        "REASON_TOO_LONG": shell.USAGE,
+    }
 
     @property
     def help(self) -> str:  # type: ignore[override]
@@ -43,7 +46,7 @@ class Command(BaseCommand):
 
         def verb(name: str, text: str) -> ArgumentParser:
             added: ArgumentParser = verbs.add_parser(name, help=text, description=text)
-            added.add_argument("--json", action="store_true", help=_("print one JSON document"))
+            shell.json_argument(added)
             return added
 
         _list_arguments(verb("list", _("List jobs, newest first.")))
@@ -52,6 +55,11 @@ class Command(BaseCommand):
             "id", metavar=_("ID")
         )
         _act_arguments(verb("cancel", _("Cancel a job, or ask its worker to stop; undoes nothing outside.")))
+        force = verb(
+            "force-cancel", _("Take a job away from whoever runs it; its code may still be running.")
+        )
+        force.set_defaults(verb="force_cancel")
+        _act_arguments(force)
         retry = verb("retry", _("Bring a failed, cancelled or skipped job back with a fresh budget."))
         _act_arguments(retry)
         retry.add_argument(
@@ -63,23 +71,8 @@ class Command(BaseCommand):
         _act_arguments(verb("hold", _("Keep a job from being claimed until `unhold`.")))
         _act_arguments(verb("unhold", _("Lift the hold of a job.")))
 
-    def handle(self, *_args: Any, **options: Any) -> None:
-        self.json: bool = options["json"]
-        try:
-            getattr(self, f"_{options['verb']}")(options)
-        except lookup.BadId as error:
-            text = _("%(id)s is no id: at least %(least)s of its hexadecimal digits are needed.")
-            self._end(USAGE, "BAD_ID", text % {"id": str(error), "least": lookup.LEAST})
-        except lookup.Ambiguous as error:
-            ids = ", ".join(str(job_id) for job_id in error.ids)
-            self._end(USAGE, "AMBIGUOUS_ID", _("Several jobs begin like this, among them %s.") % ids)
-        except lookup.NotFound as error:
-            self._end(NOT_FOUND, "NOT_FOUND", str(Refused("NOT_FOUND", job_id=str(error.args[0]))))
-        except Refused as refused:
-            self._end(_CODES.get(refused.code, REFUSED), refused.code, str(refused), refused.params)
-        except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
-            reason = str(error).strip().splitlines()[0]
-            self._end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
+    def act(self, options: dict[str, Any]) -> None:
+        getattr(self, f"_{options['verb']}")(options)
 
     # -- looking ------------------------------------------------------------------------------------------
 
@@ -100,48 +93,53 @@ class Command(BaseCommand):
             lines.append(text % {"window": listing.WINDOW, "id": page.before})
         elif page.before:
             lines.append(_("There are more; go on with --before %s") % page.before)
-        self._print({"jobs": jobs, "before": page.before, "cut": page.cut}, lines)
+        self.tell({"jobs": jobs, "before": page.before, "cut": page.cut}, lines)
 
     def _show(self, options: dict[str, Any]) -> None:
         found = dossier(lookup.one(options["id"]))
-        self._print(found, printed.shown(found))
+        self.tell(found, printed.shown(found))
 
     def _explain(self, options: dict[str, Any]) -> None:
         job = lookup.one(options["id"])
         about = explained(job)
-        self._print({"id": job.id, **about}, [printed.plain(about["text"])])
+        self.tell({"id": job.id, **about}, [printed.plain(about["text"])])
 
     # -- acting -------------------------------------------------------------------------------------------
 
     def _cancel(self, options: dict[str, Any]) -> None:
-        def cancel(job: Job, **by: Any) -> bool:
-            Job.objects.cancel(job.id, **by)
+        def cancel(job: Job, seen: int | None, **by: Any) -> bool:
+            jobwork.cancel(job.id, seen_version=seen, **by)
             return job.cancel_requested_at is None
 
-        self._act(options, cancel)
+        self._work(options, cancel)
 
-    def _retry(self, options: dict[str, Any]) -> None:
-        def retry(job: Job, *, state_version: int | None, **by: Any) -> bool:
-            seen = job.state_version if state_version is None else state_version
-            Job.objects.retry(job.id, state_version=seen, deadline_at=options["deadline"], **by)
+    def _force_cancel(self, options: dict[str, Any]) -> None:
+        def force_cancel(job: Job, seen: int | None, **by: Any) -> bool:
+            jobwork.force_cancel(job.id, seen_version=job.state_version if seen is None else seen, **by)
             return True
 
-        self._act(options, retry)
+        self._work(options, force_cancel)
+
+    def _retry(self, options: dict[str, Any]) -> None:
+        def retry(job: Job, seen: int | None, **by: Any) -> bool:
+            seen = job.state_version if seen is None else seen
+            jobwork.retry(job.id, seen_version=seen, deadline_at=options["deadline"], **by)
+            return True
+
+        self._work(options, retry)
 
     def _hold(self, options: dict[str, Any]) -> None:
-        self._act(options, lambda job, **by: Job.objects.hold(job.id, **by))
+        self._work(options, lambda job, seen, **by: jobwork.hold(job.id, seen_version=seen, **by))
 
     def _unhold(self, options: dict[str, Any]) -> None:
-        self._act(options, lambda job, **by: Job.objects.unhold(job.id, **by))
+        self._work(options, lambda job, seen, **by: jobwork.unhold(job.id, seen_version=seen, **by))
 
-    def _act(self, options: dict[str, Any], use: Callable[..., bool]) -> None:
+    def _work(self, options: dict[str, Any], use: Callable[..., bool]) -> None:
         """Use a person's verb and say where the job is now."""
-        if not options["reason"].strip():
-            raise Refused("REASON_MISSING")
-        actor = door.person(options["person"], options["verb"])
+        user = self.person(options)
+        actor.admit(user, PERMISSIONS[options["verb"]])  # before it is told whether the job exists
         job = lookup.one(options["id"])
-        with audit.through(Source.COMMAND, user=options["person"]):
-            changed = use(job, actor=actor, reason=options["reason"], state_version=options["version"])
+        changed = use(job, options["version"], actor=user, reason=options["reason"])
         job.refresh_from_db()
         about = explained(job)
         document = {
@@ -155,22 +153,7 @@ class Command(BaseCommand):
         lines = [f"{job.id} {job.status}: {printed.plain(about['text'])}"]
         if not changed:
             lines.append(_("It was so already; nothing was changed."))
-        self._print(document, lines)
-
-    # -- answering ----------------------------------------------------------------------------------------
-
-    def _print(self, document: dict[str, Any], lines: Iterable[str]) -> None:
-        for line in [printed.as_json(document)] if self.json else lines:
-            self.stdout.write(line)
-
-    def _end(self, status: int, code: str, text: str, params: dict[str, Any] | None = None) -> NoReturn:
-        if self.json:
-            self.stdout.write(
-                printed.as_json({"error": {"code": code, "params": params or {}, "text": text}})
-            )
-        else:
-            self.stderr.write(printed.plain(text))
-        sys.exit(status)
+        self.tell(document, lines)
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
@@ -196,16 +179,7 @@ def _list_arguments(parser: ArgumentParser) -> None:
 
 def _act_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar=_("ID"))
-    parser.add_argument(
-        "--reason", required=True, type=shell.text, help=_("why, in your own words; it is kept")
-    )
-    parser.add_argument(
-        "--as",
-        dest="person",
-        required=True,
-        metavar=_("USER"),
-        help=_("whose permission this uses; kept too"),
-    )
+    shell.act_arguments(parser)
     parser.add_argument(
         "--version",
         type=_within(1, 2**62),

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from jobs.management import shell
-from jobs.operations import printed, quarantine
+from jobs.operations import actor, printed, quarantine
 
 
 class Command(shell.OperatorCommand):
@@ -42,12 +42,12 @@ class Command(shell.OperatorCommand):
     def act(self, options: dict[str, Any]) -> None:
         using = options["database"]
         by = self.person(options)
-        by.need("quarantine")
+        actor.admit(by, actor.HOLD)
         kinds = sorted({*quarantine.suspect_kinds(using), *options["kind"]})
         if options["dry_run"]:
             held = sum(len(page) for page in quarantine.pages(kinds, using))
         else:
-            held = sum(quarantine.quarantine(by, kinds, reason=options["reason"], using=using))
+            held = sum(quarantine.quarantine(kinds, actor=by, reason=options["reason"], using=using))
         text = _("%(held)s job(s) would be held.") if options["dry_run"] else _("%(held)s job(s) held.")
         names = ", ".join(kinds) or _("none")
         lines = [

@@ -50,8 +50,8 @@ class Command(shell.OperatorCommand):
 
     def _pause(self, options: dict[str, Any]) -> None:
         cluster.pause_queue(
-            self.person(options),
             options["name"],
+            actor=self.person(options),
             until=options["until"],
             reason=options["reason"],
             using=options["database"],
@@ -61,7 +61,7 @@ class Command(shell.OperatorCommand):
 
     def _resume(self, options: dict[str, Any]) -> None:
         changed = cluster.resume_queue(
-            self.person(options), options["name"], reason=options["reason"], using=options["database"]
+            options["name"], actor=self.person(options), reason=options["reason"], using=options["database"]
         )
         lines = [_("The queue %s is open.") % printed.plain(options["name"])]
         if not changed:

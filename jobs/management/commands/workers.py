@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from jobs.management import shell
-from jobs.operations import cluster, exposure, printed, workers
+from jobs.operations import actor, cluster, exposure, printed, workers
 
 _LINE = "{:<9}  {:>6}  {:>5}  {:<19}  {}"
 
@@ -50,7 +50,7 @@ class Command(shell.OperatorCommand):
 
     def _fence(self, options: dict[str, Any]) -> None:
         by = self.person(options)
-        by.need("fence_worker")
+        actor.admit(by, actor.FENCE)  # before the price is told
         price = exposure.of_worker(options["id"], options["database"])
         if not options["yes"]:
             if self.json:
@@ -59,7 +59,9 @@ class Command(shell.OperatorCommand):
             for line in printed.exposure(price):
                 self.stdout.write(line)
             self.confirm("fence")
-        ended = cluster.fence_worker(by, options["id"], reason=options["reason"], using=options["database"])
+        ended = cluster.fence_worker(
+            options["id"], actor=by, reason=options["reason"], using=options["database"]
+        )
         document = {"fenced": True, "id": options["id"], "leases_ended": ended, "price": price.document()}
         text = _("Fenced %(id)s; %(ended)s lease(s) ended and are taken back at the next recovery.")
         self.tell(document, [printed.plain(text % {"id": options["id"], "ended": ended})])
