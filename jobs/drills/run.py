@@ -11,8 +11,8 @@ from django.db import DatabaseError
 from jobs.canon import digest
 from jobs.drills.database import ALIAS, ThrowAway, throw_away
 from jobs.drills.model import JobState
-from jobs.drills.record import Record, Row
 from jobs.drills.moment import instant, seconds
+from jobs.drills.record import Record, Row
 from jobs.drills.scenarios import LEASE_SECONDS
 from jobs.drills.slots import SlotCourse
 from jobs.drills.step import Action, Returned, Scenario, Step

@@ -74,7 +74,7 @@ class SlotCourse:
         return self._present(step, self.leases[actor], now)
 
     def look(self) -> Row:
-        """Return the job's row in the words of the traces, times in seconds, and what became of the effect."""
+        """Return the job's row in the traces' words, times in seconds, and what became of the effect."""
         job = Job.objects.using(ALIAS).get(pk=self.job_id)
         slot = EffectSlot.objects.using(ALIAS).filter(job_id=self.job_id).first()
         word = "done" if job.status == JobStatus.SUCCEEDED else job.status
@@ -101,7 +101,7 @@ class SlotCourse:
         if gate.word is Word.APPROVAL and gate.slot is not None and step.action is Action.ASK_APPROVAL:
             wait = Ending.wait(lease, WaitReason.APPROVAL, seconds=None, effect_id=gate.slot.id)
             (outcome,) = self.runtime.end([wait], now=now)
-            return outcome.status
+            return outcome.status.value if outcome.status else outcome.code.value
         if gate.word is Word.GRANTED and gate.slot is not None and step.action is Action.ACT_GRANTED:
             try:
                 self._send(Request(key=gate.slot.id, payload=json.loads(gate.slot.payload)))
@@ -110,7 +110,8 @@ class SlotCourse:
         return gate.word.value
 
     def _approve(self, now: datetime) -> bool:
-        person = get_user_model()._default_manager.using(ALIAS).create(username=APPROVER, is_superuser=True)
+        people = get_user_model()._default_manager.using(ALIAS)  # noqa: SLF001
+        person = people.create(username=APPROVER, is_superuser=True)
         case = Case.objects.using(ALIAS).get(job_id=self.job_id)
         view = cases.look(case.pk, using=ALIAS, now=now)
         asked = Proposal.objects.using(ALIAS).get(case=case)

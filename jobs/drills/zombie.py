@@ -2,8 +2,8 @@
 
 Canary jobs of a reserved kind are claimed by a first owner, whose lease runs out, and taken over by a second.
 Then the first one tries to write, once with its own token and once for each part of the fence with a token in
-which that part alone is not current. The second owner must be able to write: a database that refuses everybody
-proves nothing. The jobs end with that, and nothing of them was ever sent anywhere.
+which that part alone is not current. The second owner must be able to write: a database that refuses
+everybody proves nothing. The jobs end with that, and nothing of them was ever sent anywhere.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ PATIENCE = 5
 OWN = "own"
 LAPSED = "lease"
 PARTS = (LAPSED, OWN, "generation", "attempt_id", "worker_id", "epoch")
-"""What is wrong with the token: its lease is over and nobody has taken over yet; all of it, after the takeover;
-one part alone, the rest being the second owner's."""
+"""What is wrong with the token: its lease is over and nobody has taken over yet; all of it, after the
+takeover; one part alone, the rest being the second owner's."""
 
 
 def _never(_request: Any) -> Any:
@@ -86,14 +86,12 @@ class Canary:
         return self.second._replace(**{self.part: getattr(self.first, self.part)})
 
 
-def drill(
-    *, by: str, using: str = DEFAULT_DB_ALIAS, sleep: Callable[[float], None] = time.sleep
-) -> Drill:
+def drill(*, by: str, using: str = DEFAULT_DB_ALIAS, sleep: Callable[[float], None] = time.sleep) -> Drill:
     """Carry the drill out and keep what came of it; returns its row.
 
-    PASSED where every point refused, FAILED where one accepted, STOPPED where it could not be carried out: claims
-    or the queue are closed, or the rightful owner could not write either. Raises DatabaseError; the row is then
-    left unfinished, and so it is by a kill. Several at once do not meet: each has jobs of its own.
+    PASSED where every point refused, FAILED where one accepted, STOPPED where it could not be carried out:
+    claims or the queue are closed, or the rightful owner could not write either. Raises DatabaseError; the
+    row is then left unfinished, and so it is by a kill. Several at once do not meet: each has its own jobs.
     """
     number = kept.begin(DrillKind.ZOMBIE, by=by, using=using)
     course = _Course(using)

@@ -33,7 +33,7 @@ class DrillVerdict(StrEnum):
 
 
 class Drill(Protected):
-    """One drill. Its row is written when it begins and completed once; one that was killed stays unfinished."""
+    """One drill. Its row is written when it begins, and completed once; a killed one stays unfinished."""
 
     id = models.BigAutoField(primary_key=True)
     kind = models.CharField(max_length=8)

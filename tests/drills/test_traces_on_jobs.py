@@ -7,9 +7,9 @@ import uuid
 import pytest
 from django.db import connection
 
+from jobs.drills.moment import instant, seconds
 from jobs.drills.outside import OutsideLedger
 from jobs.drills.record import Record, Row
-from jobs.drills.moment import instant, seconds
 from jobs.drills.scenarios import LEASE_SECONDS, SCENARIOS
 from jobs.drills.step import Action, Returned, Scenario, Step
 from jobs.handlers import job

@@ -23,9 +23,9 @@ class Command(OperatorCommand):
     @property
     def help(self) -> str:  # type: ignore[override]
         return _(
-            "Let a superseded worker try every acceptance point of the fence, on this installation's database, "
-            "with canary jobs of its own (kind and queue interlock.drill) that no worker runs. Takes some "
-            "seconds; the result is kept and shown in the console. "
+            "Let a superseded worker try every acceptance point of the fence, on this installation's "
+            "database, with canary jobs of its own (kind and queue interlock.drill) that no worker runs. "
+            "Takes some seconds; the result is kept and shown in the console. "
             "Exit codes: 0 all was refused, 1 something was accepted (an alarm), "
             "3 it could not be carried out, 4 no database."
         )
@@ -42,7 +42,9 @@ class Command(OperatorCommand):
         by = actor.signed(door.at_shell(person).get_username()) if person else f"shell: {door.account()}"
         done = drill(by=by, using=options["database"])
         self.tell(_document(done), _lines(done))
-        code = {DrillVerdict.PASSED: 0, DrillVerdict.FAILED: ACCEPTED}.get(DrillVerdict(done.verdict), NOT_DONE)
+        code = {DrillVerdict.PASSED: 0, DrillVerdict.FAILED: ACCEPTED}.get(
+            DrillVerdict(done.verdict), NOT_DONE
+        )
         if code:
             raise SystemExit(code)
 
@@ -66,7 +68,9 @@ def _lines(done: Drill) -> Iterator[str]:
             yield _("NOT REFUSED: %(point)s with a token whose %(part)s is not current: %(answer)s") % entry
     if note := done.observed["note"]:
         yield _("It could not be carried out: %s.") % note
-    yield _("zombie drill %(id)s: %(passed)s of %(tried)s points refused, in %(seconds).1f s: %(verdict)s") % {
+    yield _(
+        "zombie drill %(id)s: %(passed)s of %(tried)s points refused, in %(seconds).1f s: %(verdict)s"
+    ) % {
         "id": done.id,
         "passed": done.passed,
         "tried": done.tried,
