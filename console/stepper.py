@@ -83,7 +83,7 @@ def of(told: dict[str, Any], at: int) -> Stepper:
         _shown(step, number, LEFT + apart * (number - 1), height[step["actor"]])
         for number, step in enumerate(steps, 1)
     ]
-    named = [(actor or _("nobody"), y) for actor, y in lanes]
+    named = [(actor or _("others"), y) for actor, y in lanes]
     return Stepper(
         told["name"],
         _(told["title"]),
