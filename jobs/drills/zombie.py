@@ -37,6 +37,8 @@ LEASE = 2
 """Seconds of the first owner's lease: so long the drill waits."""
 DEADLINE = 300.0
 """Seconds after which any recovery pass ends what a drill that was killed has left."""
+KEEP_THE_OWNER = ("renew", "prepare", "grant", "stage")
+"""Points that take the job from nobody, even where they accept a zombie."""
 PATIENCE = 5
 """How often a takeover is tried, or a renewal that found the row busy."""
 
@@ -74,7 +76,7 @@ class Canary:
 
     @property
     def accepted(self) -> bool:
-        """Whether something was accepted that must be refused; then the job is no longer what it was."""
+        """Whether something was accepted that must be refused."""
         return any(attempt["accepted"] for attempt in self.tries)
 
     def token(self) -> Lease:
@@ -103,7 +105,7 @@ def drill(*, by: str, using: str = DEFAULT_DB_ALIAS, sleep: Callable[[float], No
     tries = [attempt for canary in course.canaries for attempt in canary.tries]
     refused = sum(attempt["refused"] for attempt in tries)
     accepted = any(attempt["accepted"] for attempt in tries)
-    if not note and refused < len(tries):
+    if not note and not all(attempt["refused"] or attempt["accepted"] for attempt in tries):
         note = "a point gave no answer"
     verdict = DrillVerdict.FAILED if accepted else DrillVerdict.STOPPED if note else DrillVerdict.PASSED
     record = {
@@ -182,7 +184,7 @@ class _Course:
     # -- the zombie
 
     def _try_all(self, canary: Canary) -> None:
-        """Try every point, until one accepts: after that the job is another."""
+        """Try every point, until an ending is accepted: after that there is no owner to stand against."""
         for point, attempt in self._points(canary):
             outcome = attempt()
             for _again in range(PATIENCE):
@@ -199,7 +201,7 @@ class _Course:
                     "accepted": outcome.landed,
                 }
             )
-            if outcome.landed:
+            if outcome.landed and point not in KEEP_THE_OWNER:
                 return
 
     def _points(self, canary: Canary) -> Iterator[tuple[str, Callable[[], Outcome]]]:
@@ -227,14 +229,14 @@ class _Course:
 
     def _end(self, canary: Canary) -> None:
         """Let the rightful owner renew and commit, which ends the job and closes its slot unsent."""
-        if canary.accepted or canary.second is None:
+        if canary.second is None:
             return
         text, digest = admission.result(None)
         for outcome in (
             self.jobs.renew(canary.second),
             *self.jobs.runtime.commit([(canary.second, text, digest)]),
         ):
-            if not outcome.landed:
+            if not outcome.landed and not canary.accepted:
                 raise CannotDrill(f"the rightful owner was refused too: {outcome.reason or outcome.code}")
 
 

@@ -95,6 +95,7 @@ def test_one_missing_predicate_is_an_alarm(
     drill = Drill.objects.get()
     assert {(t["part"], t["point"]) for t in drill.observed["tries"] if t["accepted"]} == {(part, point)}
     assert not EffectSlot.objects.filter(grants__gt=0).exists()
+    assert set(Job.objects.values_list("status", flat=True)) == {"succeeded"}
     assert finding().level is health.Level.BROKEN
     assert b"interlock_zombie_drill_ok 0.0" in metrics.exposition()
 
