@@ -1,7 +1,7 @@
 """Runs the tests on SQLite and on PostgreSQL: what `make test` calls.
 
     python tests/run.py                     both databases, with coverage
-    python tests/run.py --on sqlite ...     one database (sqlite or postgresql), without; --part plain for less
+    python tests/run.py --on sqlite ...     one database (sqlite or postgresql), without; see --part
     python tests/run.py -k claim            anything else goes to pytest
 
 SQLite is a file in a temporary folder. PostgreSQL is the server that DATABASE_URL names, else a private one,
