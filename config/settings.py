@@ -328,6 +328,8 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["jobs.api.limits.StrictJSONParser"],
     "EXCEPTION_HANDLER": "jobs.api.problems.handle",
+    # Loaded when docs/openapi.yaml is written, and never by a server.
+    "DEFAULT_SCHEMA_CLASS": "jobs.api.openapi.Described",
     # As escapes: text that no encoder writes still leaves the list that it is in readable.
     "UNICODE_JSON": False,
     # An unknown name in a query is refused, and so is this one.

@@ -1,4 +1,4 @@
-"""What people and programs narrow lists of jobs by: the console and the API mean the same by the same word."""
+"""What people and programs narrow lists of jobs by: console and API mean the same by the same word."""
 
 from __future__ import annotations
 

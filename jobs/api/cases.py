@@ -1,4 +1,4 @@
-"""Cases over HTTP: what waits for a person, and what a person does there; the same functions as the console's."""
+"""Cases over HTTP: what waits for a person, and what a person does there; the console's own functions."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def document(case_id: uuid.UUID, caller: Caller) -> dict[str, Any]:
 class CasesView(CaseBase):
     """`/cases`: what waits for a person, and what did."""
 
-    queries = {"GET": paging.parameters(CaseFilter.base_filters, counts=False)}
+    queries = {"GET": paging.parameters(filters.described(CaseFilter), counts=False)}
     answers = {"GET": {200: paging.answer(record(ENTRY))}}
     http_method_names = ["get", "head", "options"]
 

@@ -119,7 +119,7 @@ class QueueBody(Strict):
 
 
 class QueueView(View):
-    """`/queues/{name}`: look at one queue, pause it, resume it; to resume one that is open changes nothing."""
+    """`/queues/{name}`: look at one queue, pause it, resume it; resuming an open one changes nothing."""
 
     scopes: ClassVar[dict[str, str]] = {"GET": "ops", "PATCH": "ops"}
     bodies = {"PATCH": QueueBody}

@@ -93,7 +93,7 @@ class Wish:
 
 
 def enqueue(caller: Caller, given: dict[str, Any], header: str | None) -> tuple[Job, bool]:
-    """Add the job that a checked body describes, or find the one of its key; returns it and whether it is new.
+    """Add the job that a checked body describes, or find its key's; returns it and whether it is new.
 
     Raises Problem naming every field that is wrong, `forbidden` for a queue that the token may not use, and
     `key-conflict` with the holder's id and the paths in which its input differs.

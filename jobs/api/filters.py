@@ -15,8 +15,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from jobs import handlers, narrowing
+from jobs.api import schema
 from jobs.api.fields import parse_instant, parse_uuid
 from jobs.api.problems import Problem
+from jobs.api.schema import Schema
 from jobs.explain import clock
 from jobs.ledger import indexed
 from jobs.models import Job
@@ -223,6 +225,29 @@ def narrow(
             ],
         )
     return filters.qs
+
+
+def described(filters: Any) -> dict[str, Schema]:
+    """Return what each filter of a set takes, for docs/openapi.yaml."""
+    return {name: _described(one) for name, one in filters.base_filters.items()}
+
+
+def _described(one: django_filters.Filter) -> Schema:
+    given = one.extra
+    match one:
+        case AnyOf():
+            words, pattern = given.get("words"), given.get("pattern")
+            item = schema.words(words) if words else schema.TEXT if pattern else schema.ID
+            return schema.rows(item) | {"minItems": 1, "maxItems": REPEATS}
+        case Whole():
+            return {"type": "integer", "minimum": given["min_value"], "maximum": given["max_value"]}
+        case Uuid():
+            return schema.ID
+        case Since():
+            return schema.INSTANT
+        case OneOf():
+            return schema.words(word for word, _label in given["choices"])
+    return schema.TEXT | {"minLength": 1}
 
 
 def unknown(query: QueryDict, known: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""What became of one job: attempts, effects, events, family, and the one sentence that says why it is there."""
+"""What became of one job: attempts, effects, events, family, and the sentence that says why it is there."""
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from jobs.ledger.reading import reading
 from jobs.operations import jobwork
 from jobs.status import JobStatus
 
-REPEATED = [name for name, one in filters.JobFilter.base_filters.items() if isinstance(one, filters.AnyOf)]
 COUNT = schema.record({"value": schema.WHOLE, "exact": schema.FLAG})
 LIST = paging.answer(schema.ref("Job"))
 LIST["properties"]["count"] = COUNT  # only if asked for
@@ -33,7 +32,7 @@ class JobsView(View):
 
     scopes: ClassVar[dict[str, str]] = {"GET": "jobs:read", "POST": "jobs:enqueue"}
     bodies = {"POST": EnqueueBody}
-    queries = {"GET": paging.parameters(filters.JobFilter.base_filters, REPEATED)}
+    queries = {"GET": paging.parameters(filters.described(filters.JobFilter))}
     conditions = {"POST": ("Idempotency-Key",)}
     answers = {
         "GET": {200: LIST},
@@ -127,6 +126,7 @@ class NothingHere(View):
     """Every other address below /api/v1/."""
 
     permission_classes = ()
+    schema = None
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return Problem("not-found").response()

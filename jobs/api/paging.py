@@ -137,15 +137,9 @@ def limit_parameter() -> Schema:
     return {"type": "integer", "minimum": 1, "maximum": settings.INTERLOCK["PAGE_ROWS"]}
 
 
-def parameters(
-    filters: Iterable[str], repeated: Iterable[str] = (), *, counts: bool = True
-) -> dict[str, Schema]:
-    """Return what the query of a list may hold, for docs/openapi.yaml."""
-    repeated = set(repeated)
-    found: dict[str, Schema] = {
-        name: schema.rows(schema.TEXT) if name in repeated else schema.TEXT for name in filters
-    }
-    found |= {
+def parameters(filters: dict[str, Schema], *, counts: bool = True) -> dict[str, Schema]:
+    """Return what the query of a list may hold besides its filters, for docs/openapi.yaml."""
+    found = filters | {
         "ordering": schema.words(ORDERINGS),
         "limit": limit_parameter(),
         "cursor": schema.TEXT,

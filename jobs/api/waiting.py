@@ -1,7 +1,7 @@
 """Long polls: one thread of the process looks on behalf of all who wait, with one connection of its own.
 
-A waiting request holds its thread of the server and nothing else. So that those who do not wait are served too,
-at most half of the threads may wait at a time; who comes then is told to come again.
+A waiting request holds its thread of the server and nothing else. So that those who do not wait are served
+too, at most half of the threads may wait at a time; who comes then is told to come again.
 """
 
 from __future__ import annotations
