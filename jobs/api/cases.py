@@ -160,8 +160,6 @@ class ApprovalBody(Strict):
 class CaseBase(View):
     """What all addresses of cases have in common."""
 
-    scopes: ClassVar[dict[str, str]] = {"GET": "cases:act", "POST": "cases:act"}
-
     @staticmethod
     def visible(caller: Caller) -> Any:
         """Return the cases that exist as far as this caller is concerned."""
@@ -186,9 +184,9 @@ def document(case_id: uuid.UUID, caller: Caller) -> dict[str, Any]:
 class CasesView(CaseBase):
     """`/cases`: what waits for a person, and what did."""
 
+    scopes: ClassVar[dict[str, str]] = {"GET": "cases:act"}
     queries = {"GET": paging.parameters(filters.described(CaseFilter), counts=False)}
     answers = {"GET": {200: paging.answer(record(ENTRY))}}
-    http_method_names = ["get", "head", "options"]
 
     def get(self, request: Request) -> Response:
         query = request.query_params
@@ -202,8 +200,8 @@ class CasesView(CaseBase):
 class CaseView(CaseBase):
     """`/cases/{id}`: all that is known of one, with the version and snapshot to rule on."""
 
+    scopes: ClassVar[dict[str, str]] = {"GET": "cases:act"}
     answers = {"GET": {200: schema.ref("Case")}}
-    http_method_names = ["get", "head", "options"]
 
     def get(self, request: Request, case_id: str) -> Response:
         caller = Caller.of(request)
@@ -213,8 +211,8 @@ class CaseView(CaseBase):
 class CaseAct(CaseBase):
     """One thing that a person does to a case; the answer is the case afterwards."""
 
+    scopes: ClassVar[dict[str, str]] = {"POST": "cases:act"}
     answers: ClassVar[dict[str, dict[int, schema.Schema]]] = {"POST": {200: schema.ref("Case")}}
-    http_method_names = ["post", "options"]
 
     def post(self, request: Request, case_id: str) -> Response:
         caller = Caller.of(request)

@@ -247,7 +247,7 @@ def _described(one: django_filters.Filter) -> Schema:
             return schema.INSTANT
         case OneOf():
             return schema.words(word for word, _label in given["choices"])
-    return schema.TEXT | {"minLength": 1}
+    return schema.TEXT | {"minLength": 1, "maxLength": 200}
 
 
 def unknown(query: QueryDict, known: Iterable[str] = ()) -> None:
