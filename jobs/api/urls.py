@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path, re_path
 
-from jobs.api import acts, cases, cluster, history
+from jobs.api import acts, cases, cluster, history, page
 from jobs.api.batch import BatchView
 from jobs.api.events import FeedView
 from jobs.api.jobs import CancelView, JobsView, JobView, NothingHere
@@ -37,6 +37,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("workers/<str:worker_id>/fence", cluster.FenceView.as_view(), name="api-worker-fence"),
     path("epochs", cluster.EpochsView.as_view(), name="api-epochs"),
     path("drain", cluster.DrainView.as_view(), name="api-drain"),
+    path("docs", page.docs, name="api-docs"),
     # Whoever speaks JSON gets his 404 in JSON too.
     re_path(r"", NothingHere.as_view()),
 ]

@@ -24,6 +24,7 @@ HOLD = "jobs.hold_job"
 PAUSE = "jobs.pause_queue"
 RAISE = "jobs.raise_epoch"
 FENCE = "jobs.fence_worker"
+TOKENS = "jobs.manage_token"
 LONGEST = 150
 
 

@@ -25,5 +25,5 @@ def api(db):
 
 @pytest.fixture
 def ops(db):
-    """A client whose token may do everything, of somebody who may operate everything and has just logged in."""
+    """A client whose token may do everything, of somebody who may do so too and has just logged in."""
     return Api(secret(*ApiToken.SCOPES, owner=operator()))

@@ -1,12 +1,14 @@
-"""The API is what docs/openapi.yaml says: thousands of requests made from it, right and wrong, of every caller."""
+"""The API is what docs/openapi.yaml says: thousands of requests made from it, right and wrong."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.staticfiles import finders
 from django.test import Client
 from django.utils import timezone
 from hypothesis import HealthCheck, Phase, given, settings
@@ -22,6 +24,7 @@ from tests.api.caller import Api
 from tests.build import KIND
 from tests.operations import scene
 
+NO_RATES = {f"RATE_{name}": 0 for name in ("READ", "ENQUEUE", "WORKER", "OPERATE")}
 SEEDS, EACH = 8, 10
 """Requests in all: seeds, times those of one operation, times the operations; on each database."""
 
@@ -34,7 +37,7 @@ def test_committed_description_is_the_one_of_the_views():
 
 
 def test_every_address_is_described_with_its_bodies_and_answers():
-    views = {pattern.callback.view_class for pattern in urls.urlpatterns[:-1]}
+    views = {p.callback.view_class for p in urls.urlpatterns[:-1] if hasattr(p.callback, "view_class")}
     for view in views:
         for method in view.scopes:
             assert view.answers.get(method), (view.__name__, method)
@@ -42,10 +45,20 @@ def test_every_address_is_described_with_its_bodies_and_answers():
     assert len(described.operations()) == sum(len(view.scopes) for view in views)
 
 
+def test_documentation_page_holds_no_inline_script_or_style_and_needs_no_log_in(client):
+    answer = client.get("/api/v1/docs")
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert "default-src 'self'" in answer["Content-Security-Policy"]
+    assert not re.search(r"<style|<script(?![^>]* src=)|\son\w+=|\sstyle=|https?://", page)
+    for name in re.findall(r'(?:src|href|data-description)="/static/([^"]+)"', page):
+        assert finders.find(name), name
+
+
 @pytest.fixture
 def known(db, settings):
     """A world in which most operations can do something, and the names of what is in it."""
-    settings.INTERLOCK = settings.INTERLOCK | {"WAIT_SECONDS": 0}
+    settings.INTERLOCK = settings.INTERLOCK | {"WAIT_SECONDS": 0} | NO_RATES
     logging.getLogger("django.request").setLevel(logging.CRITICAL)  # thousands of refusals are the point
     found = [build.id_of(build.job(status)) for status in JobStatus]
     found += [build.enqueue({"hidden": "x"}, label="é", unique_key="k1"), build.enqueue(queue="mail")]

@@ -1,4 +1,4 @@
-"""What an operator does to one job: on the version that he saw, with a reason, and told what changed since."""
+"""What an operator does to one job: on the version that he saw, with a reason, told what changed."""
 
 from __future__ import annotations
 

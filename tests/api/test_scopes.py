@@ -1,4 +1,4 @@
-"""Every address, scope and queue limit: the matrix is made from the URL table, so a new address needs a row."""
+"""Every address, scope and queue limit: made from the URL table, so a new address needs a row."""
 
 from __future__ import annotations
 
@@ -45,11 +45,13 @@ SCOPES = {
 }
 WHOLE_CLUSTER = {"api-workers", "api-worker-fence", "api-epochs", "api-drain"}
 """Not for a token that is limited to queues, whichever they are."""
+OPEN = {"api-docs"}
+"""For everybody: they tell nothing of this installation."""
 ABOUT_ONE = ("job_id", "case_id")
 
 
 def routes():
-    return {p.name: str(p.pattern) for p in urls.urlpatterns if p.name}
+    return {p.name: str(p.pattern) for p in urls.urlpatterns if p.name and p.name not in OPEN}
 
 
 def address(route):
@@ -81,7 +83,7 @@ def test_address_takes_its_scope_and_no_other(db, name):
             if needed is None:
                 assert answer.status_code == 405, (method, scope)
             elif scope == needed:
-                # Permitted: what is left to complain of is the empty body, or that there is nothing of the name.
+                # Permitted: left to complain of is the empty body, or that nothing has the name.
                 assert answer.status_code in (200, 400, 404), (method, scope, answer.content)
             else:
                 assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), (method, scope)
