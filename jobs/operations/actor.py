@@ -25,6 +25,7 @@ PAUSE = "jobs.pause_queue"
 RAISE = "jobs.raise_epoch"
 FENCE = "jobs.fence_worker"
 RUN_DRILL = "jobs.run_drill"
+TOKENS = "jobs.manage_token"
 LONGEST = 150
 
 

@@ -57,6 +57,8 @@ MATRIX: dict[str, Row] = {
     "admin:refusals": Row("view_fencerefusal"),
     "admin:scheduler": Row("view_scheduler"),
     "admin:drills": Row("view_job"),
+    "admin:tokens": Row("manage_token"),
+    "admin:token-revoke": Row("manage_token", lambda job: [1], answer=302),
     "admin:conversions": Row("view_job"),
     "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
     "admin:login": Row(EVERYBODY),
