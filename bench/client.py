@@ -34,6 +34,18 @@ def bulk(count: int) -> float:
     return time.monotonic() - began
 
 
+def requests(count: int) -> float:
+    from bench.requests import one_by_one
+
+    return one_by_one(count)
+
+
+def batches(count: int) -> float:
+    from bench.requests import batches as send
+
+    return send(count)
+
+
 def pickup(count: int) -> list[tuple[int, float]]:
     from bench.kinds import pickup as kind
 
@@ -48,4 +60,13 @@ def pickup(count: int) -> list[tuple[int, float]]:
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bench.settings")
     django.setup()
-    obey({"prepare": prepare, "enqueue": enqueue, "bulk": bulk, "pickup": pickup})
+    obey(
+        {
+            "prepare": prepare,
+            "enqueue": enqueue,
+            "bulk": bulk,
+            "requests": requests,
+            "batches": batches,
+            "pickup": pickup,
+        }
+    )

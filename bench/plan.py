@@ -16,15 +16,17 @@ from typing import Any
 from bench import machine
 from bench.ground import GROUNDS, SCRATCH, Ground
 from bench.measures.drain import drain
-from bench.measures.enqueue import bulk, one_by_one
+from bench.measures.enqueue import batches, bulk, one_by_one, requests
 from bench.measures.idle import idle
 from bench.measures.pickup import pickup
 from bench.record import Record
 from bench.sides import Side
 
-MEASURES = ("enqueue", "bulk", "drain1", "drain2", "pickup", "idle")
+MEASURES = ("enqueue", "bulk", "requests", "batches", "drain1", "drain2", "pickup", "idle")
 ONCE = ("idle",)
 """Measures that more rounds would not make better: they count, and hardly time."""
+OURS = ("requests", "batches")
+"""Measures of what a peer does not have."""
 SHARE = 10
 """Jobs that are enqueued one by one: a tenth of those drained."""
 PICKUPS = 60
@@ -67,7 +69,7 @@ def _turns(plan: Plan, sides: Sequence[Side]) -> Iterator[tuple[int, str, Side]]
     for number in range(1, plan.rounds + 1):
         for measure in plan.measures:
             if number == 1 or measure not in ONCE:
-                for side in sides:
+                for side in sides[:1] if measure in OURS else sides:
                     yield number, measure, side
 
 
@@ -78,6 +80,10 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
                 return one_by_one(ground, side, max(1, count // SHARE))
             case "bulk":
                 return bulk(ground, side, count)
+            case "requests":
+                return requests(ground, side, max(1, count // SHARE))
+            case "batches":
+                return batches(ground, side, count)
             case "drain1":
                 return drain(ground, side, count, 1, folder)
             case "drain2":

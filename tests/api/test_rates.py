@@ -1,4 +1,4 @@
-"""Budgets: each sort of request has its own, each caller has his, and who has used one up is told how long."""
+"""Budgets: each sort of request has its own, each caller has his, and who used one up is told how long."""
 
 from __future__ import annotations
 
