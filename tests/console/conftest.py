@@ -12,6 +12,7 @@ from django.test.client import ClientHandler
 
 from console import groups
 from jobs.models import Job
+from jobs.operations import proof
 from tests import build
 from tests.console.people import ROLES
 
@@ -38,6 +39,9 @@ def browse(db: None, django_user_model: Any, handler: ClientHandler) -> Callable
         if role in ROLES:
             user.groups.set([Group.objects.get(name=role)])
         client.force_login(user)
+        session = client.session
+        proof.note(session)
+        session.save()
         return client
 
     return of
