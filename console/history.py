@@ -53,6 +53,11 @@ def said(verb: str) -> str:
         "pause_queue": _("paused a queue"),
         "resume_queue": _("resumed a queue"),
         "fence_worker": _("fenced a worker"),
+        "quarantine": _("put jobs into quarantine"),
+        "ruling_rule": _("ruled on it"),
+        "ruling_propose": _("asked a second person for a ruling"),
+        "ruling_approve": _("approved a ruling"),
+        "ruling_reject": _("rejected what was asked for"),
     }.get(verb, verb)
 
 

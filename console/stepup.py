@@ -37,7 +37,7 @@ def proved(request: HttpRequest) -> bool:
     # Whoever counts failures keeps what was sent with them: let that be nothing.
     request.POST = QueryDict()
     found = authenticate(request, username=request.user.get_username(), password=password)
-    request.POST = _form(sent)
+    request.POST = _form(sent)  # type: ignore[assignment]
     if found is None or found.pk != request.user.pk:
         return False
     proof.note(request.session)

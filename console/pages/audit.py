@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,24 +14,30 @@ from django.db.models import QuerySet
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from console import history
+from console import history, wording
 from console.pages.base import Page
 from jobs import chain
 from jobs.models import AuditEntry, AuditHead
 from jobs.models.audit import WIDTHS
 
 SIZE = 50
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 LONGEST = 300
 """Characters shown of one value."""
+
+
+def _word(name: str, label: Any, example: str) -> forms.CharField:
+    widget = forms.TextInput(attrs={"placeholder": example})
+    return forms.CharField(label=label, max_length=WIDTHS[name], required=False, widget=widget)
 
 
 class AuditFilter(forms.Form):
     """What the address may name. Each of them is exact: the chain is long, and nothing else is indexed."""
 
-    actor = forms.CharField(label=_("Person"), max_length=WIDTHS["actor"], required=False)
-    action = forms.CharField(label=_("Action"), max_length=WIDTHS["action"], required=False)
-    object_type = forms.CharField(label=_("Object"), max_length=WIDTHS["object_type"], required=False)
-    object_id = forms.CharField(label=_("Its id"), max_length=WIDTHS["object_id"], required=False)
+    actor = _word("actor", _("Person"), "ada")
+    action = _word("action", _("Action"), "force_cancel")
+    object_type = _word("object_type", _("Object"), "job, case, queue")
+    object_id = _word("object_id", _("Its id"), "")
     before = forms.IntegerField(min_value=1, max_value=2**62, required=False, widget=forms.HiddenInput)
 
 
@@ -116,8 +124,10 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _text(values: dict[str, Any], name: str) -> str | None:
-    if name not in values:
+    value = values.get(name)
+    if value in (None, ""):
         return None
-    value = values[name]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if _INSTANT.fullmatch(text):
+        return wording.stamp(datetime.fromisoformat(text))
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

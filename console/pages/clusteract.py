@@ -145,7 +145,7 @@ class FenceWorker(Act):
         return [
             Effect("fence", _("Every write of this worker is refused from now on, for good."), "bad"),
             Effect(
-                "lost", _("Its leases end now. Others take its jobs back; each costs an attempt."), "warn"
+                "lost", _("Its leases end now. Others take its jobs back; each costs an attempt, the last one the job."), "warn"
             ),
             Effect(
                 "unknown",
@@ -258,7 +258,7 @@ class RaiseEpoch(SchedulerAct):
                 _("Every attempt that runs now can write nothing more: not even a commit under way."),
                 "bad",
             ),
-            Effect("lost", _("Workers claim anew under the new epoch and take the jobs back.")),
+            Effect("lost", _("Workers claim anew and take the jobs back; what is lost is not charged to their budgets.")),
             Effect(
                 "unknown", _("What is being sent becomes unknown: inquiry first, then a case each."), "unk"
             ),

@@ -66,6 +66,8 @@ class DrainPage(Page):
         """Return the verdict, each part of it, and the rows that stand in the way."""
         found = drain.look()
         names, clears = _names(), _clears()
+        if found.claims_open:
+            names["claims"] = _("Claims are open")
         checks = [Check(p, names[p.name], clears[p.name] if p.count else "") for p in found.parts]
         icon, colour = ICONS[found.verdict]
         return {
@@ -93,7 +95,8 @@ def _blocking(part: Part, row: dict[str, Any], cases: dict[Any, Case]) -> Blocki
     if part.name in ("unknown", "executing"):
         case = cases.get(row["id"])
         money = wording.money(row["amount"], row["currency"])
-        name = ", ".join(text for text in (row["label"] or row["kind"], money) if text)
+        what = row["label"] or f"{row['kind']} {wording.short_id(row['job_id'])}"
+        name = ", ".join(text for text in (what, money) if text)
         url = reverse("admin:case", args=[case.id]) if case else reverse("admin:job", args=[row["job_id"]])
         owner = _("%(who)s has the case") % {"who": case.owner} if case and case.owner else ""
         nobody = _("nobody has taken the case") if case else _("its inquiry, or a case, comes next")

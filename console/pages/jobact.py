@@ -381,7 +381,7 @@ class Button:
 def buttons(job: Job, user: Any) -> list[Button]:
     """Return what this person may do to the job as it is, gentlest first."""
     return [
-        Button(act.verb, act.icon, reverse(f"admin:job-{name.replace('_', '-')}", args=[job.id]), act.dear)
+        Button(act.verb, act.icon, reverse(f"admin:job-{name.replace('_', '-')}", args=[job.id]), act.recent)
         for name in moves.by_people(job)
         if user.has_perm((act := ACTS[name]).permission)
     ]
