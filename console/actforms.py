@@ -138,10 +138,11 @@ class PauseForm(ReasonForm):
 
 
 class QueueForm(ReasonForm):
-    """Also which queue."""
+    """Also which queue, and whose pause was seen."""
 
-    what_was_seen = ("queue",)
+    what_was_seen = ("queue", "paused_by")
     queue = forms.CharField(max_length=100, widget=forms.HiddenInput)
+    paused_by = forms.CharField(max_length=150, strip=False, widget=forms.HiddenInput)
 
 
 class WorkerForm(ReasonForm):

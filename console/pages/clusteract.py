@@ -93,6 +93,9 @@ class ResumeQueue(QueueAct):
 
     verb, icon = gettext_lazy("Resume the queue"), "play"
 
+    def seen(self) -> dict[str, Any]:
+        return super().seen() | {"paused_by": self.pause.paused_by if self.pause is not None else ""}
+
     def closed(self) -> str:
         return "" if self.pause is not None else _("The queue is open.")
 
@@ -103,7 +106,12 @@ class ResumeQueue(QueueAct):
         ]
 
     def act(self, data: dict[str, Any]) -> None:
-        if cluster.resume_queue(data["queue"], actor=self.request.user, reason=data["reason"]):
+        if cluster.resume_queue(
+            data["queue"],
+            actor=self.request.user,
+            reason=data["reason"],
+            seen_by=data["paused_by"],
+        ):
             self.tell(_("Queue %(queue)s is open again.") % {"queue": data["queue"]})
         else:
             text = _("Queue %(queue)s was open already; nothing was changed.")
@@ -145,7 +153,9 @@ class FenceWorker(Act):
         return [
             Effect("fence", _("Every write of this worker is refused from now on, for good."), "bad"),
             Effect(
-                "lost", _("Its leases end now. Others take its jobs back; each costs an attempt, the last one the job."), "warn"
+                "lost",
+                _("Its leases end now. Others take its jobs back; each costs an attempt, maybe its last."),
+                "warn",
             ),
             Effect(
                 "unknown",
@@ -258,7 +268,10 @@ class RaiseEpoch(SchedulerAct):
                 _("Every attempt that runs now can write nothing more: not even a commit under way."),
                 "bad",
             ),
-            Effect("lost", _("Workers claim anew and take the jobs back; what is lost is not charged to their budgets.")),
+            Effect(
+                "lost",
+                _("Workers claim anew and take the jobs back; what is lost is not charged to their budgets."),
+            ),
             Effect(
                 "unknown", _("What is being sent becomes unknown: inquiry first, then a case each."), "unk"
             ),

@@ -92,6 +92,8 @@ def test_epoch_is_raised_a_zombie_is_seen_refused_and_the_cluster_drained_to_saf
     expect(page.get_by_text("Nothing is done before it reads exactly")).to_be_visible()
     told.clear()  # the browser tells of each 400
     page.locator("#id_typed").fill(phrase)
+    page.keyboard.press("Enter")
+    assert Scheduler.objects.get().epoch == old
     page.get_by_role("button", name="Raise the epoch").click()
     say_who(page)
     page.get_by_role("button", name="Raise the epoch").click()

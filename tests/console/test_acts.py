@@ -179,7 +179,15 @@ def test_queue_is_paused_until_a_time_and_resumed_with_a_reason(operator):
     assert paused.get().name == "mail"
     url = reverse("admin:queue-resume") + "?queue=mail"
     assert "provider is down" in text_of(operator.get(url))
-    assert "is open again" in text_of(operator.post(url, {"queue": "mail", "reason": "up"}, follow=True))
+    sent = {"queue": "mail", "reason": "it is up", "paused_by": "operator-1"}
+    Job.objects.pause_queue("mail", actor="another", reason="no, wait")
+    stale = operator.post(url, sent)
+    assert stale.status_code == 409
+    assert "another has paused the queue mail anew" in text_of(stale)
+    assert "no, wait" in text_of(stale)
+    assert "it is up" in text_of(stale)
+    done = operator.post(url, sent | {"paused_by": "another"}, follow=True)
+    assert "is open again" in text_of(done)
     assert "The queue is open" in text_of(operator.get(url))
 
 
