@@ -7,6 +7,7 @@ from console.pages import clusteract, jobact, ruling
 from console.pages.audit import AuditPage
 from console.pages.case import CasePage
 from console.pages.drain import DrainPage
+from console.pages.drills import DrillsPage
 from console.pages.inbox import InboxPage
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
@@ -72,7 +73,7 @@ MENU = [
         "n-drain",
         "scheduler/drain/",
         DrainPage.as_view(),
-        20,
+        15,
     ),
     MenuPage(
         "control",
@@ -84,6 +85,7 @@ MENU = [
         AuditPage.as_view(),
         40,
     ),
+    MenuPage("control", _("Drills"), "admin:drills", VIEW, "fence", "drills/", DrillsPage.as_view(), 20),
     MenuPage("records", _("Attempts"), "admin:jobs_attempt_changelist", "jobs.view_attempt", "n-record"),
     MenuPage("records", _("Effects"), "admin:jobs_effectslot_changelist", "jobs.view_effectslot", "n-record"),
     MenuPage("records", _("Changes"), "admin:jobs_change_changelist", "jobs.view_change", "n-record"),

@@ -21,6 +21,7 @@ def pages(world: Built) -> dict[str, str]:
         "scheduler",
         "drain",
         "audit",
+        "drills",
         "password_change",
         "conversions",
         "inbox",

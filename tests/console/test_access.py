@@ -81,6 +81,7 @@ MATRIX: dict[str, Row] = {
     "admin:epoch-raise": Row("raise_epoch"),
     "admin:claims-close": Row("raise_epoch"),
     "admin:claims-open": Row("raise_epoch"),
+    "admin:drills": Row("view_job"),
     "admin:conversions": Row("view_job"),
     "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
     "admin:login": Row(EVERYBODY),
