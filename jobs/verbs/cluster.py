@@ -124,12 +124,25 @@ class ClusterVerbs(Verbs):
 
         transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
 
-    def resume_queue(self, name: str, *, actor: str, reason: str, now: datetime | None = None) -> bool:
-        """Open one queue again; False when it was open."""
+    def resume_queue(
+        self,
+        name: str,
+        *,
+        actor: str,
+        reason: str,
+        seen_by: str | None = None,
+        now: datetime | None = None,
+    ) -> bool:
+        """Open one queue again; False when it was open.
+
+        With `seen_by` only the pause of that person is ended: Refused QUEUE_MOVED names who paused it since.
+        """
         need_reason(reason)
 
         def work(session: Session) -> bool:
             before = scheduler.pauses(session, name, hold=True)
+            if before.get("paused_at") and seen_by not in (None, before["paused_by"]):
+                raise Refused("QUEUE_MOVED", queue=name, by=before["paused_by"])
             done = scheduler.resume(session, name, actor=actor, reason=reason)
             if done:
                 _record_queue(session, "resume_queue", name, before, actor=actor, reason=reason)
