@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 from pytest_django.live_server_helper import LiveServer
 
 from console import groups
+from jobs.operations import proof
 from tests import flush
 from tests.browser import data
 from tests.browser.data import Built
@@ -100,6 +101,9 @@ def window(
         if known:
             client = Client()
             client.force_login(person)
+            session = client.session
+            proof.note(session)
+            session.save()
             name = settings.SESSION_COOKIE_NAME
             context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": server.url}])
         page = context.new_page()
