@@ -1,6 +1,7 @@
 """The product's side of a measure: what an application does that enqueues (see verbs.py)."""
 
 import os
+import threading
 import time
 
 import django
@@ -45,7 +46,68 @@ def pickup(count: int) -> list[tuple[int, float]]:
     return returned
 
 
+def write(threads: int) -> None:
+    """Claim and commit one job after the other in each of `threads` threads, until the process is ended."""
+    from jobs import failpoints
+
+    failpoints.arm(os.environ.get("BENCH_FAILPOINTS", ""))
+    ours = [
+        threading.Thread(target=_write, args=(f"{os.getpid()}:{n}",), daemon=True) for n in range(threads)
+    ]
+    for thread in ours:
+        thread.start()
+    for thread in ours:
+        thread.join()
+
+
+def _write(name: str) -> None:
+    from bench.kinds import noop
+    from jobs.handlers import Options
+    from jobs.models import Job
+
+    verbs, epoch = Job.objects, 0
+    while True:
+        given = {"worker_id": name, "queues": [name], "kinds": [noop.name]}
+        leases = verbs.claim(**given, epoch=epoch)
+        if leases:
+            verbs.commit(leases[0], None)
+        elif (now := verbs.runtime.current_epoch()) != epoch:
+            epoch = now
+        else:
+            verbs.enqueue_many([(noop.name, {"seq": 0}, Options(queue=name))] * REFILL)
+
+
+def raises(count: int) -> list[float]:
+    """Raise the epoch, again where somebody holds it up, and return how long each raise took, in seconds."""
+    from django.db import OperationalError
+
+    from jobs.models import Job
+
+    verbs, taken = Job.objects, []
+    for _ in numbers_with_pauses(count):
+        epoch, began = verbs.runtime.current_epoch(), time.monotonic()
+        while True:
+            try:
+                verbs.raise_epoch(expected=epoch, actor="bench", reason="measured")
+                break
+            except OperationalError:
+                continue
+        taken.append(time.monotonic() - began)
+    return taken
+
+
+REFILL = 500
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bench.settings")
     django.setup()
-    obey({"prepare": prepare, "enqueue": enqueue, "bulk": bulk, "pickup": pickup})
+    obey(
+        {
+            "prepare": prepare,
+            "enqueue": enqueue,
+            "bulk": bulk,
+            "pickup": pickup,
+            "write": write,
+            "raises": raises,
+        }
+    )

@@ -109,6 +109,10 @@ class Workers:
         lines = self.log.read_text("utf-8", "replace").strip().splitlines()
         return " / ".join(lines[-3:]) or "it said nothing"
 
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes]
+
     def cpu_seconds(self) -> float:
         return sum(cpu_seconds(process.pid) for process in self._processes)
 

@@ -42,9 +42,9 @@ from tests.races.steps import BEGIN, BESIDE, COMMIT, NOTHING, Step
 PATIENCE = 20.0
 """Seconds after which a statement that neither ends nor waits for a lock fails the test."""
 GLANCE = 0.002
-"""Seconds that a statement is given which may have to wait for a lock, before the server is asked whether it does."""
+"""Seconds that a statement which may meet a lock is given, before the server is asked whether it waits."""
 LOOK = 0.1
-"""The same of a statement that by all we know meets no lock."""
+"""The same for one that by all we know meets none."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 NOTHING: frozenset[str] = frozenset()
 BEGIN, COMMIT, ROLLBACK = "BEGIN", "COMMIT", "ROLLBACK"
@@ -77,7 +77,7 @@ class Step:
         )
 
 
-@lru_cache(maxsize=None)
+@cache
 def step_of(sql: str) -> Step:
     """Return a statement as a step, with a label of two or three words."""
     if sql.startswith(BEGIN):
