@@ -67,8 +67,7 @@ def _write(name: str) -> None:
 
     verbs, epoch = Job.objects, 0
     while True:
-        given = {"worker_id": name, "queues": [name], "kinds": [noop.name]}
-        leases = verbs.claim(**given, epoch=epoch)
+        leases = verbs.claim(worker_id=name, queues=[name], kinds=[noop.name], epoch=epoch)
         if leases:
             verbs.commit(leases[0], None)
         elif (now := verbs.runtime.current_epoch()) != epoch:

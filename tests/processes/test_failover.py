@@ -174,6 +174,8 @@ def test_an_asynchronous_standby_refuses_the_old_life_until_a_raise_with_a_floor
         made.manage("epoch", "open-claims", *ADA, code=1)
         floor = ("--expected", "1", "--floor", str(raised))
         made.manage("epoch", "raise", *floor, "--close-claims", "--yes", *ADA)
+        made.manage("drain", "--wait", "--timeout", "60", code=2)  # blocked: what was being sent is unknown
+        made.manage("quarantine", "--non-replayable", "--dry-run", *ADA)
         made.manage("quarantine", "--non-replayable", *ADA)
         assert [made.job(job_id).hold_reason for job_id in charges] == ["quarantine"] * CHARGES
         assert not any(verbs.commit(lease, 1).landed for lease in (kept, lost, unlucky))
