@@ -1,13 +1,15 @@
 """The product's side of a measure: what an application does that enqueues (see verbs.py)."""
 
 import os
+import signal
 import threading
 import time
 
 import django
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 
+from bench.procs import state_of
 from bench.verbs import BULK, numbers_with_pauses, obey
 
 
@@ -47,10 +49,13 @@ def pickup(count: int) -> list[tuple[int, float]]:
 
 
 def write(threads: int) -> None:
-    """Claim and commit one job after the other in each of `threads` threads, until the process is ended."""
+    """Claim and commit one job after the other in each of `threads` threads, until the process is ended.
+
+    Told so by SIGUSR1, it stands still at the next commit, before its transaction ends.
+    """
     from jobs import failpoints
 
-    failpoints.arm(os.environ.get("BENCH_FAILPOINTS", ""))
+    signal.signal(signal.SIGUSR1, lambda *_: failpoints.arm("commit.sent=stop"))
     ours = [
         threading.Thread(target=_write, args=(f"{os.getpid()}:{n}",), daemon=True) for n in range(threads)
     ]
@@ -77,22 +82,32 @@ def _write(name: str) -> None:
 
 
 def raises(count: int) -> list[float]:
-    """Raise the epoch, again where somebody holds it up, and return how long each raise took, in seconds."""
-    from django.db import OperationalError
+    """Raise the epoch again and again and return how long each raise took, in seconds."""
+    connection.ensure_connection()
+    return [_raise() for _ in numbers_with_pauses(count)]
 
+
+def raise_beside(writer: int) -> float:
+    """Have a writer stand still in its transaction, raise the epoch at once and return how long that took."""
+    connection.ensure_connection()
+    os.kill(writer, signal.SIGUSR1)
+    while state_of(writer) != "T":
+        time.sleep(0.001)
+    return _raise()
+
+
+def _raise() -> float:
+    """Raise the epoch, again where somebody holds it up for longer than a raise waits."""
     from jobs.models import Job
 
-    verbs, taken = Job.objects, []
-    for _ in numbers_with_pauses(count):
-        epoch, began = verbs.runtime.current_epoch(), time.monotonic()
-        while True:
-            try:
-                verbs.raise_epoch(expected=epoch, actor="bench", reason="measured")
-                break
-            except OperationalError:
-                continue
-        taken.append(time.monotonic() - began)
-    return taken
+    verbs = Job.objects
+    epoch, began = verbs.runtime.current_epoch(), time.monotonic()
+    while True:
+        try:
+            verbs.raise_epoch(expected=epoch, actor="bench", reason="measured")
+        except OperationalError:
+            continue
+        return time.monotonic() - began
 
 
 REFILL = 500
@@ -108,5 +123,6 @@ if __name__ == "__main__":
             "pickup": pickup,
             "write": write,
             "raises": raises,
+            "raise_beside": raise_beside,
         }
     )

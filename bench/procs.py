@@ -21,6 +21,11 @@ def _stat(pid: int) -> list[str]:
     return (PROC / str(pid) / "stat").read_text("utf-8", "replace").rsplit(")", 1)[1].split()
 
 
+def state_of(pid: int) -> str:
+    """Return the kernel's letter for what a process does; T is one that was stopped."""
+    return _stat(pid)[0]
+
+
 def family(root: int) -> list[int]:
     """Return a process and all its living descendants."""
     children: dict[int, list[int]] = {}

@@ -42,18 +42,10 @@ class Side:
         environment = self._environment(url) | {marks.FOLDER: str(folder)}
         return Workers([*self.worker], environment, count, folder / "log")
 
-    def others(
-        self,
-        url: str,
-        verb: str,
-        *numbers: int,
-        count: int,
-        folder: Path,
-        more: dict[str, str] | None = None,
-    ) -> Workers:
-        """Return `count` clients that go on until they are stopped; `more` are settings of theirs."""
+    def others(self, url: str, verb: str, *numbers: int, count: int, folder: Path) -> Workers:
+        """Return `count` clients that go on until they are stopped."""
         command = [*self.client, verb, *map(str, numbers)]
-        return Workers(command, self._environment(url) | (more or {}), count, folder / "log")
+        return Workers(command, self._environment(url), count, folder / "log")
 
     def _environment(self, url: str) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}

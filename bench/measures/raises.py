@@ -20,18 +20,18 @@ PROCESSES = 2
 WRITERS = 32
 START_SECONDS = 60.0
 GLANCE = 0.02
+DONE = "SELECT count(*) FROM jobs_attempt WHERE status = 'committed'"
 
 
 def raises(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]:
     """Raise `count` times under load, then once with a stopped writer."""
     url = ground.fresh(side)
     rate = ground.commits_per_s()
-    done = "SELECT count(*) FROM jobs_attempt WHERE status = 'committed'"
     with side.others(url, "write", WRITERS // PROCESSES, count=PROCESSES, folder=folder) as writers:
-        _until(lambda: ground.count(done) >= WRITERS, writers, "the writers' first commits")
-        began, before = time.monotonic(), ground.count(done)
+        _until(lambda: ground.count(DONE) >= WRITERS, writers, "the writers' first commits")
+        began, before = time.monotonic(), ground.count(DONE)
         waited = [seconds * 1000 for seconds in side.ask(url, "raises", count)]
-        commits = (ground.count(done) - before) / (time.monotonic() - began)
+        commits = (ground.count(DONE) - before) / (time.monotonic() - began)
         writers.check()
     ordered = sorted(waited)
     return {
@@ -49,17 +49,12 @@ def raises(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, An
 def _with_one_stopped(ground: Ground, side: Side, folder: Path) -> float:
     """Return the seconds until a raise has returned while a writer stands still in a fenced transaction."""
     url = ground.fresh(side)
-    more = {"BENCH_FAILPOINTS": "commit.sent=stop"}
-    with side.others(url, "write", 1, count=1, folder=folder, more=more) as writers:
+    with side.others(url, "write", 1, count=1, folder=folder) as writers:
         (pid,) = writers.pids
-        _until(lambda: _stands_still(pid), writers, "the writer's standing still")
-        seconds: float = side.ask(url, "raises", 1)[0]
+        _until(lambda: ground.count(DONE) > 0, writers, "the writer's first commit")
+        seconds: float = side.ask(url, "raise_beside", pid)
         os.kill(pid, signal.SIGKILL)  # a stopped process does not hear SIGTERM
     return seconds
-
-
-def _stands_still(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rsplit(")", 1)[1].split()[0] == "T"
 
 
 def _until(happened: Any, writers: Workers, what: str) -> None:
