@@ -5,6 +5,7 @@ from django.utils.translation import gettext_lazy as _
 from console.menu import MenuPage
 from console.pages import ruling
 from console.pages.case import CasePage
+from console.pages.drills import DrillsPage
 from console.pages.inbox import InboxPage
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
@@ -62,6 +63,7 @@ MENU = [
         SchedulerPage.as_view(),
         10,
     ),
+    MenuPage("control", _("Drills"), "admin:drills", VIEW, "fence", "drills/", DrillsPage.as_view(), 20),
     MenuPage("records", _("Attempts"), "admin:jobs_attempt_changelist", "jobs.view_attempt", "n-record"),
     MenuPage("records", _("Effects"), "admin:jobs_effectslot_changelist", "jobs.view_effectslot", "n-record"),
     MenuPage("records", _("Changes"), "admin:jobs_change_changelist", "jobs.view_change", "n-record"),

@@ -19,6 +19,7 @@ def pages(world: Built) -> dict[str, str]:
         "workers",
         "refusals",
         "scheduler",
+        "drills",
         "password_change",
         "conversions",
         "inbox",

@@ -56,6 +56,7 @@ MATRIX: dict[str, Row] = {
     "admin:workers": Row("view_worker"),
     "admin:refusals": Row("view_fencerefusal"),
     "admin:scheduler": Row("view_scheduler"),
+    "admin:drills": Row("view_job"),
     "admin:conversions": Row("view_job"),
     "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
     "admin:login": Row(EVERYBODY),

@@ -27,7 +27,7 @@ def of_every_status(times):
             build.job(status)
 
 
-@pytest.mark.parametrize("name", ["index", "jobs", "queues", "workers", "refusals", "scheduler"])
+@pytest.mark.parametrize("name", ["index", "jobs", "queues", "workers", "refusals", "scheduler", "drills"])
 def test_page_costs_the_same_with_few_rows_and_with_many(viewer, job, name):
     url = reverse(f"admin:{name}")
     of_every_status(1)
@@ -51,7 +51,7 @@ def test_jobs_page_costs_the_same_with_few_attempts_and_with_many(viewer):
 
 @pytest.mark.parametrize(
     ("region", "most"),
-    [("index needs", 14), ("index proof", 9), ("index flow", 7), ("jobs table", 12), ("jobs counts", 16)],
+    [("index needs", 14), ("index proof", 10), ("index flow", 7), ("jobs table", 12), ("jobs counts", 16)],
 )
 def test_refresh_of_a_region_costs_that_region_only(viewer, job, region, most):
     name, target = region.split()
