@@ -108,7 +108,7 @@ OTHER_EFFECT = Case("effect", "another", _another(effect="another"), NOTHING)
 OTHER_VERSION = Case("version", "another", given(version=2), NOTHING)
 DECIDED = {"decision": "rejected", "decided_at": at(11), "decided_by": "ben"}
 APPROVED = {"decision": "approved", "decided_at": at(11), "decided_by": "ben"}
-SLOT = {"conflict_digest": "1" * 64, "conflict_payload": "1", "in_conflict": True}
+SLOT: dict[str, Any] = {"conflict_digest": "1" * 64, "conflict_payload": "1", "in_conflict": True}
 NEITHER = ("label", "target", "currency")
 
 
