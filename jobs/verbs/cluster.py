@@ -62,7 +62,10 @@ class ClusterVerbs(Verbs):
         """Let workers claim again; False when they could. Raises Refused TIMELINE_MOVED after a failover."""
         if timeline.moved(self.db):
             raise Refused("TIMELINE_MOVED")
-        return self._set_claims(True, actor, reason, now)
+        opened = self._set_claims(True, actor, reason, now)
+        if opened:
+            timeline.forget_note(self.db)  # the clock's mark was forgotten if it lay ahead
+        return opened
 
     def close_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
         """Stop every claim; running jobs go on. False when closed. No claim lands after this returned."""
