@@ -25,6 +25,8 @@ SEE = [
     "view_ruling",
     "view_proposal",
     "view_comment",
+    "view_auditentry",
+    "view_drill",
 ]
 RUN = [
     *SEE,
@@ -37,6 +39,7 @@ RUN = [
         "revise_job",
         "pause_queue",
         "fence_worker",
+        "run_drill",
     ],
 ]
 DECIDE = [*SEE, "view_payload"]

@@ -58,9 +58,11 @@ CATALOGUE = {
     "SCHEDULER_HELD": gettext_noop("A transaction holds the scheduler up, so nothing was changed: %(who)s."),
     "NOT_CONFIRMED": gettext_noop("Nothing was changed: it was not confirmed by typing “%(words)s”."),
     "QUEUE_OPEN": gettext_noop("The queue %(queue)s is not paused."),
+    "QUEUE_MOVED": gettext_noop("Since you looked, %(by)s has paused the queue %(queue)s anew."),
     "TIMELINE_MOVED": gettext_noop(
         "The database is another one than its claims were made in: raise the epoch with a floor first."
     ),
+    "DRILL_JUST_BEGUN": gettext_noop("A drill has just been begun; the next one may begin in %(seconds)s s."),
     "USER_UNKNOWN": gettext_noop("There is no user %(user)s."),
     "USER_INACTIVE": gettext_noop("The account of %(user)s is closed."),
     "NOT_PERMITTED": gettext_noop("%(user)s may not do this; it takes the permission %(permission)s."),

@@ -132,6 +132,15 @@ TRIGGERS: tuple[Trigger, ...] = (
         )
     ),
     Trigger(
+        "drill_unchanged",
+        "jobs_drill",
+        "UPDATE",
+        "OLD.finished_at IS NOT NULL OR NEW.started_at <> OLD.started_at OR NEW.kind <> OLD.kind"
+        " OR NEW.by <> OLD.by",
+        "a drill that has ended is never changed, nor how one began",
+    ),
+    Trigger("drill_stays", "jobs_drill", "DELETE", "OLD.id = OLD.id", "a drill is never deleted"),
+    Trigger(
         "scheduler_epoch_grows",
         "jobs_scheduler",
         "UPDATE",

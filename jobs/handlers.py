@@ -24,6 +24,8 @@ from jobs.retry import Backoff
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,119}")
 QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 DEFAULT_QUEUE = "default"
+DRILL = "interlock.drill"
+"""The kind and the queue of the canary jobs of a drill. Nobody may register it: no worker must run them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ def _check(handler: Handler) -> None:
     for name in (handler.name, *handler.aliases):
         if not NAME.fullmatch(name):
             raise ValueError(f"kind {name!r}: letters, digits and ._:- only, at most 120")
+        if name == DRILL:
+            raise ValueError(f"kind {name!r} is reserved for drills")
     if not QUEUE.fullmatch(handler.queue):
         raise ValueError(
             f"kind {handler.name}: queue {handler.queue!r}: letters, digits and ._:- only, at most 100"

@@ -17,11 +17,13 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils.translation import gettext as _
 
+from jobs.drills import kept
 from jobs.ledger import epoch, metrics, triggers
 from jobs.ledger.reading import reading
 from jobs.ledger.session import Session
 from jobs.metrics import SILENT_AFTER
 from jobs.models import Queue, Worker
+from jobs.models.drill import DrillKind, DrillVerdict
 
 LATE = timedelta(minutes=5)
 """A due job that has waited longer deserves a look."""
@@ -114,6 +116,7 @@ def _installation(using: str, now: datetime | None) -> Iterator[Finding]:
         yield _workers(workers, instant)
         yield _leases(session, instant, live)
         yield _people(session)
+        yield _drills(instant, using)
 
 
 def _triggers(using: str) -> Finding:
@@ -254,6 +257,33 @@ def _people(session: Session) -> Finding:
     # A hold that a person has placed is known to a person.
     waits = uncertain or held.keys() - {"operator"}
     return Finding("decisions", Level.WARNING if waits else Level.OK, text, facts)
+
+
+def _drills(now: datetime, using: str) -> Finding:
+    """Tell of the last zombie drill that shows something, and of a later one that shows nothing."""
+    shown, newest = (find(DrillKind.ZOMBIE, using=using) for find in (kept.last_finished, kept.last))
+    facts = {
+        "last": shown and shown.finished_at,
+        "verdict": shown and shown.verdict,
+        "tried": shown and shown.tried,
+        "refused": shown and shown.passed,
+    }
+    if shown is not None and shown.verdict == DrillVerdict.FAILED:
+        text = _("A superseded worker was let in by the drill %s ago: see the console's page Drills.")
+        return Finding("drill", Level.BROKEN, text % _span((now - shown.started_at).total_seconds()), facts)
+    if newest is not None and newest != shown:
+        if newest.finished_at is not None:
+            text = _("The last zombie drill could not be carried out: %s.")
+            return Finding("drill", Level.WARNING, text % newest.observed["note"], facts)
+        if now - newest.started_at > LATE:
+            text = _("The zombie drill that began %s ago was never finished.")
+            ago = _span((now - newest.started_at).total_seconds())
+            return Finding("drill", Level.WARNING, text % ago, facts)
+    if shown is None:
+        return Finding("drill", Level.OK, _("Never drilled: run manage.py zombie_drill."), facts)
+    text = _("%(tried)s points refused a superseded worker, %(ago)s.")
+    values = {"tried": shown.tried, "ago": _ago(shown.finished_at, now)}
+    return Finding("drill", Level.OK, text % values, facts)
 
 
 def _instant(text: Any) -> datetime | None:

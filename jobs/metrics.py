@@ -15,11 +15,13 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from jobs import totals
+from jobs.drills import kept
 from jobs.ledger import epoch
 from jobs.ledger import metrics as readings
 from jobs.ledger.reading import reading
 from jobs.ledger.session import Session
 from jobs.models import AuditHead, Queue, Worker
+from jobs.models.drill import DrillKind, DrillVerdict
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SILENT_AFTER = timedelta(seconds=90)
@@ -54,6 +56,7 @@ class Installation(Collector):
             yield from _people(session, now)
             yield from _scheduler(session, now)
             yield from _audit(self.using, now)
+            yield from _drills(self.using, now)
             yield from _workers(self.using, now)
             yield from totals.families(readings.totals(session))
             yield _contention(session, now)
@@ -135,6 +138,17 @@ def _audit(using: str, now: datetime) -> Iterator[Metric]:
             whole.add_metric([], int(bool(head.checked_ok)))
             age.add_metric([], _age(now, head.checked_at))
     yield from (whole, age, entries)
+
+
+def _drills(using: str, now: datetime) -> Iterator[Metric]:
+    """What the last zombie drill showed. Where none ever did, no figure."""
+    refused = _gauge("zombie_drill_ok", "1 where the last zombie drill was refused at every point.")
+    age = _gauge("zombie_drill_age_seconds", "How long ago that drill ended.")
+    last = kept.last_finished(DrillKind.ZOMBIE, using=using)
+    if last is not None:
+        refused.add_metric([], int(last.verdict == DrillVerdict.PASSED))
+        age.add_metric([], _age(now, last.finished_at))
+    yield from (refused, age)
 
 
 def _workers(using: str, now: datetime) -> Iterator[Metric]:

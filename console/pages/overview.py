@@ -11,7 +11,9 @@ from console import charts, environment, figures, needs, wording
 from console.charts import Chart
 from console.figures import Bin
 from console.pages.base import Page
+from jobs.drills import kept
 from jobs.models import FenceRefusal, Job
+from jobs.models.drill import DrillKind
 
 RANGES = {"1h": 1, "24h": 24}
 EVENTS = (
@@ -47,6 +49,7 @@ class OverviewPage(Page):
         return {
             "coverage": figures.coverage(self.around.now),
             "last_refusal": FenceRefusal.objects.order_by("-id").first(),
+            "drill": kept.last_finished(DrillKind.ZOMBIE),
             "scheduler": scheduler,
             "database": environment.database(),
             "live_workers": len(self.around.live),

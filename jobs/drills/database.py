@@ -1,7 +1,8 @@
 """The throw-away database of a drill: never the product's tables, and gone afterwards.
 
 On SQLite a file in a temporary folder; on PostgreSQL a schema of its own on the product's server, which is
-the only one its connection looks into. Both hold the tables that a claim reads, and the job-state table.
+the only one its connection looks into. Both hold the tables that a claim reads and the job-state table, or,
+for what has effect slots, all tables of the product with their guards.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.utils import load_backend
 from django.utils.connection import ConnectionDoesNotExist
@@ -54,10 +59,11 @@ class ThrowAway:
 
 
 @contextmanager
-def throw_away(choice: str = "current") -> Iterator[ThrowAway]:
+def throw_away(choice: str = "current", *, product: bool = False) -> Iterator[ThrowAway]:
     """Make a database for the length of the block; removed also when the block raises or is interrupted.
 
-    `choice` is `sqlite`, `postgresql`, or `current` for what the product runs on. Raises CannotDrill.
+    `choice` is `sqlite`, `postgresql`, or `current` for what the product runs on. With `product` it has all
+    the product's tables and guards, empty. Raises CannotDrill.
     """
     vendor = connections[DEFAULT_DB_ALIAS].vendor if choice == "current" else choice
     if _is_connected():
@@ -76,7 +82,7 @@ def throw_away(choice: str = "current") -> Iterator[ThrowAway]:
             place = _("a temporary schema on the PostgreSQL server")
             undo.callback(_drop, schema)
             _create(schema)
-        _lay_tables()
+        _lay_tables(product=product)
         yield ThrowAway(vendor, place, config, OutsideLedger(folder / "outside"))
     finally:
         with _undisturbed():
@@ -156,8 +162,16 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _lay_tables() -> None:
+def _lay_tables(*, product: bool) -> None:
+    models: list[Any] = [Scheduler, Worker]
+    if product:
+        # People too: an approval is given by one.
+        people = [ContentType, Permission, Group, get_user_model()]
+        models = [*people, *apps.get_app_config("jobs").get_models()]
     with connections[ALIAS].schema_editor() as editor:
-        for model in (Scheduler, Worker, JobState):
+        for model in (*models, JobState):
             editor.create_model(model)
-    install.lay_scheduler(ALIAS)
+    if product:
+        install.lay(ALIAS)
+    else:
+        install.lay_scheduler(ALIAS)

@@ -13,12 +13,13 @@ Value = TypeVar("Value")
 
 
 class Row(NamedTuple):
-    """What a step left: the job's row, and how often the outside has acted."""
+    """What a step left: the job's row, how often the outside has acted, and the effect slot's status."""
 
     status: str
     generation: int
     lease_until: float | None
     outside_actions: int
+    slot: str | None = None
 
 
 class Deviation(NamedTuple):
@@ -64,11 +65,13 @@ class Record:
         found = []
         lease_until: float | None = None
         outside_actions = 0
+        slot: str | None = None
         seen = zip(self.scenario.steps, self.returned, self.rows, strict=False)
         for number, (step, returned, row) in enumerate(seen, 1):
             lease_until = _or_kept(step.lease_until, lease_until) if step.status == "running" else None
             outside_actions = _or_kept(step.outside_actions, outside_actions)
-            expected = Row(step.status, step.generation, lease_until, outside_actions)
+            slot = _or_kept(step.slot, slot)
+            expected = Row(step.status, step.generation, lease_until, outside_actions, slot)
             pairs = [("returned", step.returned, returned)]
             pairs += [(name, getattr(expected, name), getattr(row, name)) for name in Row._fields]
             found += [
@@ -83,6 +86,8 @@ class Record:
         shown: dict[str, Any] = {"name": self.scenario.name, "title": _(self.scenario.title), "ok": self.ok}
         if self.scenario.note:
             shown["note"] = _(self.scenario.note)
+        if self.scenario.replay:
+            shown["replay"] = self.scenario.replay
         if self.scenario.times_chosen:
             shown["times"] = "chosen"
         seen = zip(self.scenario.steps, self.returned, self.rows, strict=False)
@@ -94,7 +99,7 @@ def _step(step: Step, returned: Returned, row: Row) -> dict[str, Any]:
     if step.t_chosen:
         shown["t_chosen"] = True
     shown |= {"action": step.text, "returned": returned, "status": row.status, "generation": row.generation}
-    for name in ("lease_until", "outside_actions"):
+    for name in ("lease_until", "outside_actions", "slot"):
         if getattr(step, name) is not KEPT:
             shown[name] = getattr(row, name)
     return shown

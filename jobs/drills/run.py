@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 from django.db import DatabaseError
 
 from jobs.canon import digest
-from jobs.drills.database import ALIAS, ThrowAway
+from jobs.drills.database import ALIAS, ThrowAway, throw_away
 from jobs.drills.model import JobState
+from jobs.drills.moment import instant, seconds
 from jobs.drills.record import Record, Row
 from jobs.drills.scenarios import LEASE_SECONDS
+from jobs.drills.slots import SlotCourse
 from jobs.drills.step import Action, Returned, Scenario, Step
-from jobs.outcomes import Ending, Lease
+from jobs.outcomes import Ending, Lease, Refused
 from jobs.runtime import DurableJobRuntime
 from jobs.vocabulary import JOB_STATE
 
-START = datetime(2000, 1, 1, tzinfo=UTC)
-"""When every scenario begins; no clock is read."""
-
 
 def run(scenario: Scenario, database: ThrowAway) -> Record:
-    """Return what was observed of `scenario` on `database`; its job's id is the scenario's name."""
-    course = _Course(scenario.name, database)
+    """Return what was observed of `scenario` on `database`.
+
+    On the job-state table the job's id is the scenario's name; one with an effect slot runs on `Job`.
+    """
+    course = SlotCourse(scenario.replay, database) if scenario.replay else _Course(scenario.name, database)
     record = Record(scenario)
     for step in scenario.steps:
-        record.add(course.perform(step), course.look())
+        record.add(_perform(course, step), course.look())
     return record
 
 
-def instant(t: float) -> datetime:
-    """Return when second `t` of a scenario is, to the microsecond."""
-    return START + timedelta(microseconds=round(t * 1_000_000))
+def replay(chosen: Sequence[Scenario], choice: str = "current") -> tuple[list[Record], str]:
+    """Run scenarios one after the other on one throw-away database; returns the records and where that was.
+
+    Raises CannotDrill where none can be made.
+    """
+    product = any(scenario.replay for scenario in chosen)
+    with throw_away(choice, product=product) as database:
+        return [run(scenario, database) for scenario in chosen], database.place
 
 
-def seconds(moment: datetime | None) -> float | None:
-    """Return the second of a scenario that `moment` is, exactly; a whole one as an integer."""
-    if moment is None:
-        return None
-    whole, rest = divmod((moment - START) // timedelta(microseconds=1), 1_000_000)
-    return whole + rest / 1_000_000 if rest else whole
+def _perform(course: Any, step: Step) -> Returned:
+    """Do what the step says and return what its actor was told; an error of the database too."""
+    try:
+        told: Returned = course.perform(step)
+    except (DatabaseError, Refused) as error:
+        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+    return told
 
 
 class _Course:
@@ -52,26 +62,24 @@ class _Course:
         self.leases: dict[str, Lease] = {}
 
     def perform(self, step: Step) -> Returned:
-        """Do what the step says and return what its actor was told; an error of the database too."""
+        """Do what the step says and return what its actor was told."""
         now = instant(step.t)
-        try:
-            match step.action:
-                case Action.ENQUEUE:
-                    JobState.objects.using(ALIAS).create(id=self.job_id)
-                    return None
-                case Action.CLAIM:
-                    return self._claim(step.actor, now)
-                case Action.EXIT:
-                    self.database.reopen()
-                    return None
-                case Action.ACT_UNANSWERED | Action.ACT_AGAIN:
-                    return self._act(step.actor, answers=step.action is Action.ACT_AGAIN)
-                case Action.READ_OUTSIDE:
-                    return self.database.outside.count(self.job_id)
-                case Action.RENEW | Action.FINISH_DONE | Action.FINISH_UNCERTAIN:
-                    return self._present(step, now)
-        except DatabaseError as error:
-            return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        match step.action:
+            case Action.ENQUEUE:
+                JobState.objects.using(ALIAS).create(id=self.job_id)
+                return None
+            case Action.CLAIM:
+                return self._claim(step.actor, now)
+            case Action.EXIT:
+                self.database.reopen()
+                return None
+            case Action.ACT_UNANSWERED | Action.ACT_AGAIN:
+                return self._act(step.actor, answers=step.action is Action.ACT_AGAIN)
+            case Action.READ_OUTSIDE:
+                return self.database.outside.count(self.job_id)
+            case Action.RENEW | Action.FINISH_DONE | Action.FINISH_UNCERTAIN:
+                return self._present(step, now)
+        return f"{step.action.name} is no action of this table"
 
     def look(self) -> Row:
         """Return the job's row as it is now, times in seconds, and the outside count."""

@@ -110,6 +110,70 @@ SCENARIOS: tuple[Scenario, ...] = (
         times_chosen=True,
     ),
     Scenario(
+        "crash-with-slot-queryable",
+        _("The same crash with an effect slot, and a provider that can be asked"),
+        (
+            Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
+            Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),
+            Step(
+                3,
+                Do.ACT_GRANTED,
+                "A",
+                "timeout",
+                "running",
+                1,
+                why.GRANTED,
+                slot="executing",
+                outside_actions=1,
+            ),
+            Step(4, Do.EXIT, "A", None, "running", 1, why.SLOT_KEPT, slot="executing"),
+            Step(30, Do.CLAIM, "B", None, "running", 1, why.STILL_LEASED),
+            Step(31, Do.CLAIM, "B", 2, "running", 2, why.TAKEN_UNKNOWN, lease_until=61, slot="unknown"),
+            Step(32, Do.INQUIRE, "B", "found", "running", 2, why.FOUND, slot="committed", outside_actions=1),
+            Step(
+                35, Do.FINISH_DONE, "B", True, "done", 2, why.DONE_ONCE, lease_until=None, outside_actions=1
+            ),
+        ),
+        replay="queryable",
+    ),
+    Scenario(
+        "crash-with-slot-non-replayable",
+        _("The same crash with an effect slot, and a provider that nobody can ask"),
+        (
+            Step(0, Do.ENQUEUE, "", None, "pending", 0, why.REGISTERED),
+            Step(1, Do.CLAIM, "A", 1, "running", 1, why.CLAIMED, lease_until=31),
+            Step(
+                2,
+                Do.ASK_APPROVAL,
+                "A",
+                "waiting",
+                "waiting",
+                1,
+                why.ASKED,
+                lease_until=None,
+                slot="prepared",
+            ),
+            Step(3, Do.APPROVE, "", True, "waiting", 1, why.APPROVED),
+            Step(4, Do.CLAIM, "A", 2, "running", 2, why.CLAIMED_APPROVED, lease_until=34),
+            Step(
+                5,
+                Do.ACT_GRANTED,
+                "A",
+                "timeout",
+                "running",
+                2,
+                why.GRANTED_ONCE,
+                slot="executing",
+                outside_actions=1,
+            ),
+            Step(6, Do.EXIT, "A", None, "running", 2, why.SLOT_KEPT, lease_until=34),
+            Step(33, Do.CLAIM, "B", None, "running", 2, why.STILL_LEASED_34, lease_until=34),
+            Step(34, Do.CLAIM, "B", None, "uncertain", 3, why.NOBODY, lease_until=None, slot="unknown"),
+            Step(60, Do.CLAIM, "B", None, "uncertain", 3, why.PERSON_NEEDED, outside_actions=1),
+        ),
+        replay="non_replayable",
+    ),
+    Scenario(
         "edges",
         _("The exact end of a lease"),
         (
@@ -122,9 +186,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         ),
     ),
 )
-
-NEED_SLOTS = ("crash-with-slot-queryable", "crash-with-slot-non-replayable")
-"""Traces that are not run here: they need effect slots, which this table does not have."""
 
 
 def find(name: str) -> Scenario | None:

@@ -21,6 +21,10 @@ class Action(StrEnum):
     ACT_UNANSWERED = _("{actor} acts outside; response lost")
     ACT_AGAIN = _("{actor} acts outside again")
     READ_OUTSIDE = _("read the outside ledger")
+    ASK_APPROVAL = _("{actor} prepares; approval is asked")
+    APPROVE = _("a person approves")
+    ACT_GRANTED = _("{actor} granted, acts outside; response lost")
+    INQUIRE = _("{actor} inquires: found")
 
 
 class Kept(Enum):
@@ -49,6 +53,7 @@ class Step:
     why: str
     lease_until: float | Literal[Kept.KEPT] | None = KEPT
     outside_actions: int | Literal[Kept.KEPT] = KEPT
+    slot: str | Literal[Kept.KEPT] | None = KEPT
     t_chosen: bool = False
 
     @property
@@ -59,10 +64,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named course of events. `times_chosen`: the exercise gives no times but the start."""
+    """A named course of events. `times_chosen`: the exercise gives no times but the start.
+
+    `replay` is the replay policy of the job's effect slot; without one it runs on the job-state table.
+    """
 
     name: str
     title: str
     steps: tuple[Step, ...]
     note: str = ""
+    replay: str = ""
     times_chosen: bool = False

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from jobs.drills.record import Record
 from jobs.drills.step import Returned
 
-_LINE = "  {:>9}  {:<31}  {:<8}  {:<9}  {:>10}  {:>11}  {:>7}"
+_LINE = "  {:>9}  {:<38}  {:<8}  {:<9}  {:>10}  {:>11}  {:>7}  {:<9}"
 
 
 def table(record: Record) -> Iterator[str]:
@@ -19,7 +19,8 @@ def table(record: Record) -> Iterator[str]:
     yield f"{scenario.name}: {_(scenario.title)}"
     outside = any(row.outside_actions for row in record.rows)
     heads = ["t", _("action"), _("returned"), _("status"), _("generation"), _("lease_until")]
-    yield _LINE.format(*heads, _("outside") if outside else "").rstrip()
+    slots = bool(scenario.replay)
+    yield _LINE.format(*heads, _("outside") if outside else "", _("slot") if slots else "").rstrip()
     deviating = {deviation.step for deviation in record.deviations()}
     for number, (step, returned, row) in enumerate(
         zip(scenario.steps, record.returned, record.rows, strict=False), 1
@@ -32,6 +33,7 @@ def table(record: Record) -> Iterator[str]:
             row.generation,
             "–" if row.lease_until is None else f"{row.lease_until:.9g}",
             row.outside_actions if outside else "",
+            row.slot or "",
         ).rstrip()
         yield f"             {_(step.why)}"
         if number in deviating:

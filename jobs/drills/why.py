@@ -31,3 +31,19 @@ RENEWED = _("A microsecond before its end the lease can be renewed: 30 seconds f
 NOT_RENEWED = _("At its end it cannot: the owner's verbs need an instant strictly before it.")
 NOT_DONE = _("Nor does a result count at that instant.")
 SAME_INSTANT = _("That very instant belongs to the next claim: there is none that both or neither own.")
+GRANTED = _("The slot says executing before the call leaves; then the outside acts, and A sees a time-out.")
+SLOT_KEPT = _("A dies without a word, but the reopened database still holds the slot: perhaps sent.")
+TAKEN_UNKNOWN = _("B takes over, and what A was sending is found by another one: it turns unknown.")
+FOUND = _("B asks by the slot's key and the outside has it: the slot is committed and nothing is sent again.")
+DONE_ONCE = _("B's result counts, and the outside count is still 1: the slot has closed the gap.")
+ASKED = _("Nothing can be asked about this effect later, so a person approves before it is sent; A waits.")
+APPROVED = _(
+    "A second person approves the payload as it is bound; the job is due, the sending permitted once."
+)
+CLAIMED_APPROVED = _("A takes the job again: generation 2, and a lease of 30 seconds until t=34.")
+GRANTED_ONCE = _("The grant uses the approval up and is stored first; then the outside acts, unanswered.")
+STILL_LEASED_34 = _("t=33 lies before t=34: the lease keeps the job.")
+NOBODY = _(
+    "The lease is over, but only a person can settle this effect: B gets nothing, the job is uncertain."
+)
+PERSON_NEEDED = _("Waiting repeats nothing: the outside count stays 1 until a person rules.")

@@ -60,10 +60,12 @@ def _name(trigger: Trigger) -> str:
 
 
 def _present(cursor: object, vendor: str) -> set[str]:
+    # A drill has the same tables in a schema of its own: only what this connection looks into is meant.
     query = (
         "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'guard!_%' ESCAPE '!'"
         if vendor == "sqlite"
         else "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgname LIKE 'guard!_%' ESCAPE '!'"
+        " AND pg_table_is_visible(tgrelid)"
     )
     cursor.execute(query)  # type: ignore[attr-defined]
     return {row[0] for row in cursor.fetchall()}  # type: ignore[attr-defined]
@@ -73,7 +75,10 @@ def _drop(cursor: object, vendor: str, name: str) -> None:
     if vendor == "sqlite":
         cursor.execute(f'DROP TRIGGER IF EXISTS "{name}"')  # type: ignore[attr-defined]
         return
-    cursor.execute("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = %s", [name])  # type: ignore[attr-defined]
+    cursor.execute(  # type: ignore[attr-defined]
+        "SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = %s AND pg_table_is_visible(tgrelid)",
+        [name],
+    )
     for (table,) in cursor.fetchall():  # type: ignore[attr-defined]
         cursor.execute(f'DROP TRIGGER IF EXISTS "{name}" ON {table}')  # type: ignore[attr-defined]
 

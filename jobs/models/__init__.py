@@ -4,6 +4,7 @@ from jobs.models.attempt import Attempt
 from jobs.models.audit import AuditEntry, AuditHead
 from jobs.models.case import Case, Comment, Evidence, Proposal, Ruling
 from jobs.models.change import Change
+from jobs.models.drill import Drill
 from jobs.models.effect import EffectSlot
 from jobs.models.job import Job
 from jobs.models.minute import Minute
@@ -21,6 +22,7 @@ __all__ = [
     "Case",
     "Change",
     "Comment",
+    "Drill",
     "EffectSlot",
     "Evidence",
     "FenceRefusal",

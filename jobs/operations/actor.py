@@ -25,6 +25,7 @@ PAUSE = "jobs.pause_queue"
 RAISE = "jobs.raise_epoch"
 FENCE = "jobs.fence_worker"
 TOKENS = "jobs.manage_token"
+RUN_DRILL = "jobs.run_drill"
 LONGEST = 150
 
 
@@ -46,7 +47,10 @@ def admit(user: Any, *permissions: str, recent: bool = False) -> Actor:
     Raises Refused USER_UNKNOWN, USER_INACTIVE, NOT_PERMITTED, LOGIN_NOT_RECENT.
     """
     key = getattr(user, "pk", None)
-    found = get_user_model()._default_manager.filter(pk=key).first() if key is not None else None  # noqa: SLF001
+    found = None
+    if key is not None:
+        # Where he was read: a drill has people of its own.
+        found = get_user_model()._default_manager.using(user._state.db).filter(pk=key).first()  # noqa: SLF001
     if found is None:
         raise Refused("USER_UNKNOWN", user=str(user))
     name = found.get_username()[:LONGEST]

@@ -12,6 +12,7 @@ from django.test.client import ClientHandler
 
 from console import groups
 from jobs.models import Job
+from jobs.operations import proof
 from tests import build
 from tests.console.people import ROLES
 
@@ -37,10 +38,18 @@ def browse(db: None, django_user_model: Any, handler: ClientHandler) -> Callable
         user.save()
         if role in ROLES:
             user.groups.set([Group.objects.get(name=role)])
-        client.force_login(user)
+        log_in(client, user)
         return client
 
     return of
+
+
+def log_in(client: Client, user: Any) -> None:
+    """Log in as the log-in page does: the session keeps when."""
+    client.force_login(user)
+    session = client.session
+    proof.note(session)
+    session.save()
 
 
 @pytest.fixture

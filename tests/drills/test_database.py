@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from django.apps import apps
 from django.db import DatabaseError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from jobs.drills.database import ALIAS, CannotDrill, throw_away
 from jobs.drills.model import JobState
-from jobs.drills.run import run
+from jobs.drills.run import replay, run
 from jobs.drills.scenarios import SCENARIOS
+from jobs.ledger import triggers
 
 pytestmark = pytest.mark.django_db
 KINDS = ["current", "sqlite"]
@@ -48,9 +50,9 @@ def test_a_drill_that_broke_its_connection_leaves_nothing_behind(kind, unchanged
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_drill_sends_the_products_database_no_query(kind, unchanged):
-    with CaptureQueriesContext(connection) as queries, throw_away(kind) as database:
-        for scenario in SCENARIOS:
-            run(scenario, database)
+    with CaptureQueriesContext(connection) as queries:
+        records, _place = replay(SCENARIOS, kind)
+    assert all(record.ok for record in records)
     assert not queries.captured_queries
 
 
@@ -59,6 +61,15 @@ def test_the_drill_database_holds_the_tables_of_a_claim_and_no_other(kind, uncha
     with throw_away(kind):
         tables = connections[ALIAS].introspection.table_names()
         assert sorted(tables) == ["job_state", "jobs_scheduler", "jobs_worker"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_for_effect_slots_it_holds_the_products_tables_under_the_products_guards(kind, unchanged):
+    with throw_away(kind, product=True):
+        tables = set(connections[ALIAS].introspection.table_names())
+        assert {model._meta.db_table for model in apps.get_app_config("jobs").get_models()} <= tables
+        assert triggers.difference(ALIAS) == ([], [])
+    assert triggers.difference("default") == ([], [])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.drills.record import Record, Row
-from jobs.drills.scenarios import LEASE_SECONDS, NEED_SLOTS, SCENARIOS
+from jobs.drills.scenarios import LEASE_SECONDS, SCENARIOS
 from jobs.drills.step import KEPT, Action, Scenario, Step
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "job_state_traces.json").read_text("utf-8"))
@@ -16,22 +16,19 @@ def written(step: Step) -> dict[str, object]:
     """Return a step as the golden file writes it."""
     shown: dict[str, object] = {"t": step.t, "action": step.text, "returned": step.returned}
     shown |= {"status": step.status, "generation": step.generation}
-    for name in ("lease_until", "outside_actions"):
+    for name in ("lease_until", "outside_actions", "slot"):
         if getattr(step, name) is not KEPT:
             shown[name] = getattr(step, name)
     return shown | ({"t_chosen": True} if step.t_chosen else {})
 
 
-def test_the_scenarios_are_the_golden_traces_without_effect_slots():
+def test_the_scenarios_are_the_golden_traces():
     ours = {scenario.name: [written(step) for step in scenario.steps] for scenario in SCENARIOS}
-    golden = {s["name"]: s["steps"] for s in GOLDEN["scenarios"] if "replay" not in s}
+    golden = {s["name"]: s["steps"] for s in GOLDEN["scenarios"]}
+    assert [s.replay for s in SCENARIOS] == [s.get("replay", "") for s in GOLDEN["scenarios"]]
     assert json.dumps(ours, sort_keys=True) == json.dumps(golden, sort_keys=True)
     assert list(ours) == list(golden)
     assert GOLDEN["lease_seconds"] == LEASE_SECONDS
-
-
-def test_the_traces_that_need_effect_slots_are_named_as_such():
-    assert list(NEED_SLOTS) == [s["name"] for s in GOLDEN["scenarios"] if "replay" in s]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
@@ -72,5 +69,5 @@ def test_an_absent_lease_end_is_as_before_while_running_and_null_otherwise():
 
 def test_every_scenario_is_in_the_documentation():
     text = (Path(__file__).parents[2] / "docs" / "drills.md").read_text("utf-8")
-    for name in [*(scenario.name for scenario in SCENARIOS), *NEED_SLOTS]:
-        assert f"`{name}`" in text
+    for scenario in SCENARIOS:
+        assert f"`{scenario.name}`" in text

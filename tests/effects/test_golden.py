@@ -12,7 +12,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.db import connection
 
-from jobs.drills.run import instant, seconds
+from jobs.drills.moment import instant, seconds
 from jobs.effect_kinds import EffectKind
 from jobs.handlers import Options, job
 from jobs.inquiry import inquire

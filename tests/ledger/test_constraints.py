@@ -10,9 +10,11 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, connection
 
+from jobs.drills import kept
 from jobs.ledger import cases
 from jobs.ledger.session import Session, transact
 from jobs.models import Attempt, Case, EffectSlot, Job, Minute, Proposal, Queue, Scheduler
+from jobs.models.drill import DrillKind
 from jobs.models.protected import Protected
 from jobs.status import JobStatus
 from jobs.vocabulary import JOB as JOB_WORDS
@@ -212,6 +214,14 @@ def _audit_entry(assignment: str) -> Callable[[], None]:
     return write
 
 
+def _drill(assignment: str) -> Callable[[], None]:
+    def write() -> None:
+        kept.begin(DrillKind.ZOMBIE, by="cron")
+        _by_hand(f"UPDATE jobs_drill SET {assignment}")()
+
+    return write
+
+
 OTHERS: list[tuple[str, Callable[[], None]]] = [
     *CASES,
     ("job_unique_key", _two_jobs_of_one_key),
@@ -239,6 +249,10 @@ OTHERS: list[tuple[str, Callable[[], None]]] = [
     ("audit_first_has_no_previous", _audit_entry("seq = 2")),
     ("audit_first_has_no_previous", _audit_entry("seq = 0")),
     ("audit_head_one_row", _by_hand("UPDATE jobs_audithead SET id = 2")),
+    ("drill_kind_known", _drill("kind = 'fire'")),
+    ("drill_finished_has_verdict", _drill("verdict = 'passed'")),
+    ("drill_finished_has_verdict", _drill("finished_at = started_at")),
+    ("drill_finished_has_verdict", _drill("finished_at = started_at, verdict = 'fine'")),
     ("audit_head_not_negative", _by_hand("UPDATE jobs_audithead SET seq = -1")),
 ]
 

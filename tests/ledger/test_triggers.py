@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection
 
+from jobs.drills import kept
 from jobs.guards import TRIGGERS, guarding
 from jobs.models import AuditEntry, Case, Job
+from jobs.models.drill import DrillKind, DrillVerdict
 from jobs.outcomes import Lease
 from jobs.status import JobStatus
 from tests import build
@@ -138,6 +140,20 @@ def _told(statement: str) -> Callable[[], None]:
     return write
 
 
+def _on_drill(statement: str) -> Callable[[], None]:
+    def write() -> None:
+        number = kept.begin(DrillKind.ZOMBIE, by="cron")
+        kept.finish(number, DrillVerdict.FAILED, tried=1, passed=0, record=None)
+        _sql(statement)
+
+    return write
+
+
+def _drill_begun_otherwise() -> None:
+    kept.begin(DrillKind.ZOMBIE, by="cron")
+    _sql("UPDATE jobs_drill SET by = 'nobody'")
+
+
 def _epoch_back() -> None:
     build.raise_epoch()
     _sql("UPDATE jobs_scheduler SET epoch = 1")
@@ -215,6 +231,9 @@ BROKEN: list[tuple[str, Callable[[], None]]] = [
     ("evidence_stays", _told("DELETE FROM jobs_evidence")),
     ("ruling_unchanged", _told("UPDATE jobs_ruling SET reason = 'other'")),
     ("ruling_stays", _told("DELETE FROM jobs_ruling")),
+    ("drill_unchanged", _on_drill("UPDATE jobs_drill SET verdict = 'passed'")),
+    ("drill_unchanged", _drill_begun_otherwise),
+    ("drill_stays", _on_drill("DELETE FROM jobs_drill")),
     ("scheduler_epoch_grows", _epoch_back),
     ("scheduler_stays", lambda: _sql("DELETE FROM jobs_scheduler")),
     (

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from jobs.drills import database, scenarios
 from jobs.drills.record import Record
-from jobs.drills.run import run
+from jobs.drills.run import replay
 from jobs.drills.sheet import sheet
 from jobs.drills.step import Scenario
 from jobs.drills.table import table
@@ -35,9 +35,8 @@ class Command(BaseCommand):
             "Replay the golden traces through the real runtime on a throw-away database: a temporary SQLite "
             "file, or a temporary schema on your PostgreSQL server. Times are given, nothing is waited for; "
             "the product's tables are not touched and nothing is left behind. "
-            "Exit codes: 0 all as expected, 1 a deviation, 2 the drill could not run. "
-            "Not run yet, because they need effect slots: %(names)s."
-        ) % {"names": ", ".join(scenarios.NEED_SLOTS)}
+            "Exit codes: 0 all as expected, 1 a deviation, 2 the drill could not run."
+        )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -65,12 +64,11 @@ class Command(BaseCommand):
         elif options["list"]:
             self._list()
         else:
-            chosen, left_out = _choose(options["scenario"])
-            records, place = _run(chosen, options["database"])
+            records, place = _run(_choose(options["scenario"]), options["database"])
             if options["json"]:
                 self._print_json(records)
             else:
-                self._print_tables(records, left_out, place)
+                self._print_tables(records, place)
             deviations = [str(deviation) for record in records for deviation in record.deviations()]
             for line in deviations:
                 self.stderr.write(line)
@@ -80,8 +78,6 @@ class Command(BaseCommand):
     def _list(self) -> None:
         for scenario in scenarios.SCENARIOS:
             self.stdout.write(f"{scenario.name:<36} {_(scenario.title)}")
-        for name in scenarios.NEED_SLOTS:
-            self.stdout.write(f"{name:<36} {_('(not run: needs effect slots)')}")
 
     def _print_json(self, records: list[Record]) -> None:
         shown = {
@@ -92,13 +88,11 @@ class Command(BaseCommand):
         }
         self.stdout.write(json.dumps(shown, indent=1, ensure_ascii=False))
 
-    def _print_tables(self, records: list[Record], left_out: list[str], place: str) -> None:
+    def _print_tables(self, records: list[Record], place: str) -> None:
         for record in records:
             for line in table(record):
                 self.stdout.write(line)
             self.stdout.write("")
-        for name in left_out:
-            self.stdout.write(_("%(name)s: not run, it needs effect slots") % {"name": name})
         good = sum(record.ok for record in records)
         self.stdout.write(
             _("%(good)s of %(all)s scenarios as expected, on %(place)s, removed again")
@@ -106,27 +100,22 @@ class Command(BaseCommand):
         )
 
 
-def _choose(names: list[str] | None) -> tuple[list[Scenario], list[str]]:
-    """Return what to run, and the names of what is asked for but cannot be run here."""
-    wanted = names or [*(scenario.name for scenario in scenarios.SCENARIOS), *scenarios.NEED_SLOTS]
+def _choose(names: list[str] | None) -> list[Scenario]:
+    """Return what to run, in the order of the list."""
+    wanted = names or [scenario.name for scenario in scenarios.SCENARIOS]
     for name in wanted:
-        if scenarios.find(name) is None and name not in scenarios.NEED_SLOTS:
+        if scenarios.find(name) is None:
             raise CommandError(
                 _("There is no scenario %(name)s; --list names them.") % {"name": name}, returncode=CANNOT_RUN
             )
-    found = [scenario for scenario in scenarios.SCENARIOS if scenario.name in wanted]
-    left_out = [name for name in scenarios.NEED_SLOTS if name in wanted]
-    if not found:
-        raise CommandError(_("What you named needs effect slots; nothing was run."), returncode=CANNOT_RUN)
-    return found, left_out
+    return [scenario for scenario in scenarios.SCENARIOS if scenario.name in wanted]
 
 
 def _run(chosen: list[Scenario], choice: str) -> tuple[list[Record], str]:
     # The default action of SIGTERM would leave the database behind.
     before = signal.signal(signal.SIGTERM, _stop)
     try:
-        with database.throw_away(choice) as throw_away:
-            return [run(scenario, throw_away) for scenario in chosen], throw_away.place
+        return replay(chosen, choice)
     except database.CannotDrill as error:
         raise CommandError(str(error), returncode=CANNOT_RUN) from error
     except OperationalError as error:

@@ -14,8 +14,8 @@ from jobs.health import Level, examine
 
 EXITS = """\
 exit code: 0 all is well; 1 something deserves a look (claims closed, a queue that nobody serves, a silent
-worker, leases that nobody takes back, jobs that wait for a decision); 2 broken (no database, migrations or
-guards missing)."""
+worker, leases that nobody takes back, jobs that wait for a decision, a drill that was not
+finished); 2 broken (no database, migrations or guards missing, a drill that let a superseded worker in)."""
 
 
 class Command(BaseCommand):
