@@ -9,25 +9,31 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench import machine
 from bench.ground import GROUNDS, SCRATCH, Ground
 from bench.measures.drain import drain
-from bench.measures.enqueue import bulk, one_by_one
+from bench.measures.enqueue import batches, bulk, one_by_one, requests
 from bench.measures.idle import idle
 from bench.measures.pickup import pickup
+from bench.measures.raises import raises
 from bench.record import Record
 from bench.sides import Side
 
-MEASURES = ("enqueue", "bulk", "drain1", "drain2", "pickup", "idle")
+MEASURES = ("enqueue", "bulk", "requests", "batches", "drain1", "drain2", "pickup", "idle", "raise")
 ONCE = ("idle",)
 """Measures that more rounds would not make better: they count, and hardly time."""
 SHARE = 10
 """Jobs that are enqueued one by one: a tenth of those drained."""
 PICKUPS = 60
+RAISES = 200
+OURS = ("requests", "batches", "raise")
+"""Measures of what only the product has."""
+SERVED = ("raise",)
+"""Measures that take a database server."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ def carry_out(plan: Plan, product: Side, peer: Side | None, record: Record) -> N
                 print("bench: that is memory, not a disk: no commit waits for anything (see TMPDIR)")
             for side in sides:
                 ground.prepare(side)
-            for number, measure, side in _turns(plan, sides):
+            for number, measure, side in _turns(_of(plan, name), sides):
                 figures = _take(measure, ground, side, plan.count)
                 record.add(
                     {"measure": measure, "side": side.name, "database": name, "round": number, **figures}
@@ -63,11 +69,16 @@ def carry_out(plan: Plan, product: Side, peer: Side | None, record: Record) -> N
                 print(f"{clock}  {name} {number}/{plan.rounds} {measure:8}{side.name:10} {shown}", flush=True)
 
 
+def _of(plan: Plan, database: str) -> Plan:
+    """Return what of the plan can be measured on a database: a file has nobody who ends a stopped writer."""
+    return replace(plan, measures=[m for m in plan.measures if database != "sqlite" or m not in SERVED])
+
+
 def _turns(plan: Plan, sides: Sequence[Side]) -> Iterator[tuple[int, str, Side]]:
     for number in range(1, plan.rounds + 1):
         for measure in plan.measures:
             if number == 1 or measure not in ONCE:
-                for side in sides:
+                for side in sides[:1] if measure in OURS else sides:
                     yield number, measure, side
 
 
@@ -78,6 +89,10 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
                 return one_by_one(ground, side, max(1, count // SHARE))
             case "bulk":
                 return bulk(ground, side, count)
+            case "requests":
+                return requests(ground, side, max(1, count // SHARE))
+            case "batches":
+                return batches(ground, side, count)
             case "drain1":
                 return drain(ground, side, count, 1, folder)
             case "drain2":
@@ -86,6 +101,8 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
                 return pickup(ground, side, PICKUPS, folder)
             case "idle":
                 return idle(ground, side, folder)
+            case "raise":
+                return raises(ground, side, RAISES, folder)
     raise AssertionError(measure)
 
 

@@ -21,6 +21,11 @@ def _stat(pid: int) -> list[str]:
     return (PROC / str(pid) / "stat").read_text("utf-8", "replace").rsplit(")", 1)[1].split()
 
 
+def state_of(pid: int) -> str:
+    """Return the kernel's letter for what a process does; T is one that was stopped."""
+    return _stat(pid)[0]
+
+
 def family(root: int) -> list[int]:
     """Return a process and all its living descendants."""
     children: dict[int, list[int]] = {}
@@ -108,6 +113,10 @@ class Workers:
         """Return the end of what the workers wrote."""
         lines = self.log.read_text("utf-8", "replace").strip().splitlines()
         return " / ".join(lines[-3:]) or "it said nothing"
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes]
 
     def cpu_seconds(self) -> float:
         return sum(cpu_seconds(process.pid) for process in self._processes)

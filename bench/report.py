@@ -26,6 +26,8 @@ class Row(NamedTuple):
 ROWS = (
     Row("enqueue one by one, jobs/s", "enqueue", "per_s"),
     Row("enqueue 1,000 a call, jobs/s", "bulk", "per_s"),
+    Row("enqueue by the API, a request each, jobs/s", "requests", "per_s"),
+    Row("enqueue by the API, 1,000 a request, jobs/s", "batches", "per_s"),
     Row("drain, 1 worker process, jobs/s", "drain1", "per_s"),
     Row("drain, 2 worker processes, jobs/s", "drain2", "per_s"),
     Row("raw one-row commits/s just before the drains of 1", "drain1", "commit_per_s"),
@@ -36,6 +38,11 @@ ROWS = (
     Row("pickup p50, ms", "pickup", "p50_ms", 2),
     Row("pickup p95, ms", "pickup", "p95_ms", 2),
     Row("pickup, longest, ms", "pickup", "max_ms", 2),
+    Row("raise of the epoch under 32 writers p50, ms", "raise", "p50_ms", 1),
+    Row("raise of the epoch under 32 writers p99, ms", "raise", "p99_ms", 1),
+    Row("raise of the epoch under 32 writers, longest, ms", "raise", "max_ms", 1),
+    Row("jobs claimed and committed/s by those writers", "raise", "writes_per_s"),
+    Row("raise with a writer stopped inside a fenced transaction, s", "raise", "stopped_s", 2),
     Row("idle: statements/s", "idle", "statements_per_s", 2),
     Row("idle: transactions/s", "idle", "transactions_per_s", 2),
     Row("idle: CPU, % of a core", "idle", "cpu_percent", 2),
@@ -57,9 +64,19 @@ class Goal(NamedTuple):
 
 
 GOALS = (
+    Goal(
+        "enqueue by the API, 1,000 a request, PostgreSQL, jobs/s",
+        "postgresql",
+        "batches",
+        "per_s",
+        10_000,
+        True,
+    ),
     Goal("drain with one process, of the peer's", "postgresql", "drain1", "per_s", 0.7, True, ratio=True),
     Goal("drain with one process, SQLite, jobs/s", "sqlite", "drain1", "per_s", 6000, True),
     Goal("pickup p50, PostgreSQL, ms", "postgresql", "pickup", "p50_ms", 5, False),
+    Goal("raise p99 under 32 writers, ms", "postgresql", "raise", "p99_ms", 250, False),
+    Goal("raise with a stopped writer, s", "postgresql", "raise", "stopped_s", 3, False),
     Goal("idle statements/s, PostgreSQL", "postgresql", "idle", "statements_per_s", 2, False),
     Goal("memory after a drain, PostgreSQL, MiB", "postgresql", "drain1", "rss_mib", 75, False),
     Goal("memory after a drain, SQLite, MiB", "sqlite", "drain1", "rss_mib", 75, False),

@@ -42,6 +42,11 @@ class Side:
         environment = self._environment(url) | {marks.FOLDER: str(folder)}
         return Workers([*self.worker], environment, count, folder / "log")
 
+    def others(self, url: str, verb: str, *numbers: int, count: int, folder: Path) -> Workers:
+        """Return `count` clients that go on until they are stopped."""
+        command = [*self.client, verb, *map(str, numbers)]
+        return Workers(command, self._environment(url), count, folder / "log")
+
     def _environment(self, url: str) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         return kept | self.settings | {"DATABASE_URL": url}

@@ -4,6 +4,9 @@
     enqueue N   enqueue N no-op jobs one by one, each durable when the call returns; answers the seconds
     bulk N      the same, a thousand a call
     pickup N    enqueue N jobs with pauses between; answers [number, instant of the call's return] for each
+    write N     claim and commit in N threads until SIGTERM (ours only)
+    raises N    raise the epoch N times with pauses between; answers the seconds of each (ours only)
+    raise_beside N  stop the writer with this process number, raise the epoch; answers the seconds (ours only)
     work        run a worker until SIGTERM (a peer's module only; ours is manage.py runworker)
 
 Seconds are counted from an open connection on, so that a process's start is not in them.

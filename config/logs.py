@@ -44,6 +44,8 @@ def configure(*, style: str, level: str) -> dict[str, Any]:
             # A line for each time a page refreshes itself would bury the transitions; a proxy logs requests.
             "gunicorn.error": {"handlers": [], "level": "WARNING", "propagate": True},
             "gunicorn.access": {"handlers": [], "level": "WARNING", "propagate": True},
+            # It tells of each log-in in four lines; a lock-out is a warning.
+            "axes": {"handlers": [], "level": "WARNING", "propagate": True},
         },
     }
 

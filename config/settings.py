@@ -4,6 +4,7 @@ docs/settings.md is printed from this file (`python -m config.describe`), and a 
 """
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,32 @@ SESSION_ENGINE = "config.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 LOGIN_URL = "/login/"
+# A name that fails too often from one address is locked out there for a while; others log in meanwhile.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AXES_FAILURE_LIMIT = env.number(
+    "LOGIN_FAILURES",
+    5,
+    "Wrong passwords of one name from one address until it is locked out.",
+    least=1,
+    most=1000,
+)
+AXES_COOLOFF_TIME = timedelta(
+    seconds=env.number(
+        "LOGIN_LOCKOUT_SECONDS",
+        900,
+        "How long it is locked out, from its last wrong password.",
+        least=1,
+        most=86_400,
+    )
+)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_CALLABLE = "console.errors.locked_out"
+# What the lock-out page promises stays true, whoever goes on trying.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -294,6 +321,7 @@ INSTALLED_APPS = [
     "django_filters",
     "django_htmx",
     "csp",
+    "axes",
     "jobs",
     *(["demo"] if DEMO else []),
 ]
@@ -310,6 +338,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # Last: it turns the answer to a locked-out log-in into the page that says so.
+    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"

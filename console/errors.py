@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.utils import timezone
 
 from console import environment
 
@@ -30,6 +32,23 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def broken(request: HttpRequest) -> HttpResponse:
     """Answer 500. The database may be what broke, so the page asks it nothing."""
     return _page(500)
+
+
+def locked_out(
+    request: HttpRequest, _answer: HttpResponse | None = None, credentials: dict[str, Any] | None = None
+) -> HttpResponse:
+    """Answer 429: too many wrong passwords; says when the log-in opens again."""
+    from axes.helpers import get_cool_off
+    from axes.models import AccessAttempt
+
+    name = (credentials or {}).get("username") or request.user.get_username()
+    tried = AccessAttempt.objects.filter(username=name, ip_address=request.META.get("REMOTE_ADDR"))
+    last = tried.order_by("-attempt_time").values_list("attempt_time", flat=True).first()
+    now = timezone.now()
+    opens_at = (last or now) + (get_cool_off(request) or timedelta())
+    answer = _page(429, now=now, opens_at=max(now, opens_at))
+    answer["Retry-After"] = str(max(1, int((opens_at - now).total_seconds())))
+    return answer
 
 
 def _page(status: int, **context: Any) -> HttpResponse:

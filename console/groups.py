@@ -25,6 +25,7 @@ SEE = [
     "view_ruling",
     "view_proposal",
     "view_comment",
+    "view_auditentry",
     "view_drill",
 ]
 RUN = [

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
+from console import moves, wording
 from jobs.models import Change, Job
 
 WINDOW = 50_000
@@ -52,6 +53,11 @@ def said(verb: str) -> str:
         "pause_queue": _("paused a queue"),
         "resume_queue": _("resumed a queue"),
         "fence_worker": _("fenced a worker"),
+        "quarantine": _("put jobs into quarantine"),
+        "ruling_rule": _("ruled on it"),
+        "ruling_propose": _("asked a second person for a ruling"),
+        "ruling_approve": _("approved a ruling"),
+        "ruling_reject": _("rejected what was asked for"),
     }.get(verb, verb)
 
 
@@ -66,6 +72,17 @@ def of(job: Job) -> list[Act]:
         .order_by("-id")[:READ]
     )
     return acts([row for row in rows if any(entry and entry[0] == job.id.hex for entry in row.jobs)][:SHOWN])
+
+
+def last(job: Job, now: datetime) -> str:
+    """Return the newest change of the job in a sentence; empty where it is not known."""
+    for row in Change.objects.filter(at__gte=job.created_at).order_by("-id")[:READ]:
+        if any(entry and entry[0] == job.id.hex for entry in row.jobs):
+            at = wording.clock(row.at, now)
+            if row.actor:
+                return _("%(who)s %(what)s at %(at)s.") % {"who": row.actor, "what": said(row.verb), "at": at}
+            return _("At %(at)s: %(what)s.") % {"what": moves.said(row.verb), "at": at}
+    return ""
 
 
 def acts(changes: Sequence[Change]) -> list[Act]:

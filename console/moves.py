@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from jobs.models import Job
-from jobs.status import TRANSITIONS, JobStatus
+from jobs.status import (
+    REQUESTABLE,
+    RETRYABLE,
+    REVISABLE,
+    TERMINAL,
+    TRANSITIONS,
+    HoldReason,
+    JobStatus,
+    verbs,
+)
 
 _ORDER = list(JobStatus)
 
@@ -55,6 +64,24 @@ def of(job: Job) -> list[Move]:
         }
         ways |= {JobStatus.FAILED: [_("its attempt fails for good, or the deadline passes")]}
     return [Move(target, list(dict.fromkeys(ways[target]))) for target in sorted(ways, key=_ORDER.index)]  # type: ignore[arg-type]
+
+
+def by_people(job: Job) -> list[str]:
+    """Return the verbs of people that would be accepted on the job as it is, gentlest first.
+
+    A force cancel is offered only where a plain one waits for somebody; a second request changes nothing.
+    """
+    status = JobStatus(job.status)
+    ended = status in TERMINAL
+    possible = {
+        "unhold": not ended and bool(job.hold_reason),
+        "hold": not ended and not job.hold_reason,
+        "retry": status in RETRYABLE and job.hold_reason != HoldReason.CONTRADICTION,
+        "revise": status in REVISABLE and not job.open_effects,
+        "cancel": "cancel" in verbs(status) and job.cancel_requested_at is None,
+        "force_cancel": "force_cancel" in verbs(status) and status in REQUESTABLE,
+    }
+    return [verb for verb, yes in possible.items() if yes]
 
 
 def _closed(job: Job, verb: str) -> bool:

@@ -383,3 +383,10 @@ def ruled_result(held: Held) -> Ruled | None:
         .first()
     )
     return None if found is None else Ruled(json.loads(found))
+
+
+async def ruled_result_async(held: Held) -> Ruled | None:
+    """The same from the event loop, where no database may be asked."""
+    import asyncio
+
+    return await asyncio.to_thread(_closing, ruled_result, held)

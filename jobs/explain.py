@@ -58,6 +58,7 @@ CATALOGUE = {
     "SCHEDULER_HELD": gettext_noop("A transaction holds the scheduler up, so nothing was changed: %(who)s."),
     "NOT_CONFIRMED": gettext_noop("Nothing was changed: it was not confirmed by typing “%(words)s”."),
     "QUEUE_OPEN": gettext_noop("The queue %(queue)s is not paused."),
+    "QUEUE_MOVED": gettext_noop("Since you looked, %(by)s has paused the queue %(queue)s anew."),
     "TIMELINE_MOVED": gettext_noop(
         "The database is another one than its claims were made in: raise the epoch with a floor first."
     ),

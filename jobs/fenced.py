@@ -54,26 +54,30 @@ class Fenced:
         if not leases:
             return []
         if point != "acknowledge_cancel" and timeline.moved(self.using):
-            return self._elsewhere(point, leases)
+            return self._elsewhere(point, leases, now)
         outcomes: list[Outcome] = transact(
             lambda s: self._collect(s, work, refused), using=self.using, vocabulary=self.vocabulary, now=now
         )
         self._checked(point, len(leases), sum(o.landed for o in outcomes))
-        if refused:
-            for row in refused:
-                measures.count(f"refused.{point}.{row['reason']}")
-            if self.vocabulary.table == "jobs_job":
-                self._keep_refusals(point, refused, now)
+        self._keep_refusals(point, refused, now)
         return outcomes
 
-    def _elsewhere(self, point: str, leases: Sequence[Lease]) -> list[Outcome]:
+    def _elsewhere(self, point: str, leases: Sequence[Lease], now: datetime | None) -> list[Outcome]:
         """Refuse all: what these rows say of the leases is not what was said when they were claimed."""
         self._checked(point, len(leases), 0)
-        measures.count(f"refused.{point}.TIMELINE", len(leases))
+        refused = [self._refusal(lease.token(), None, "TIMELINE") for lease in leases]
+        self._keep_refusals(point, refused, now)
         return [Outcome(Code.FENCED, reason="TIMELINE") for _lease in leases]
 
     def _keep_refusals(self, point: str, refused: list[dict[str, Any]], now: datetime | None) -> None:
-        """Write refusals down for people; the answers stand, even when that fails."""
+        """Count refusals and write them down for people; the answers stand, even when that fails.
+
+        Also in another life of the database than was claimed in: the row stands where the write was refused.
+        """
+        for row in refused:
+            measures.count(f"refused.{point}.{row['reason']}")
+        if not refused or self.vocabulary.table != "jobs_job":
+            return
 
         def work(session: Session) -> None:
             for row in refused:

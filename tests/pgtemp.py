@@ -3,6 +3,8 @@
     with pgtemp.server() as postgres:                       # fast: no promise to survive a power cut
     with pgtemp.server(fsync="on", max_connections="20") as postgres:
         psycopg.connect(postgres.url); postgres.restart(); postgres.kill(); postgres.start()
+    with pgtemp.server() as primary, pgtemp.standby(primary) as standby:
+        primary.kill(); standby.promote()
 
 Two things end a server whose owner was killed: the kernel stops it as soon as the *thread* that started it
 ends, and a keeper, one small process that waits for its owner's pipe to close, removes the folder.
@@ -21,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,10 @@ class Server:
         """Stop and start the server; the URL stays."""
         self.stop()
         self.start()
+
+    def promote(self) -> None:
+        """Make a standby a primary, and return once it takes writes."""
+        self.run("pg_ctl", "promote", "-w", "-D", self.base / "data")
 
     def log(self) -> str:
         """Return what the server has logged since its last start."""
@@ -174,6 +180,28 @@ class Server:
 @contextlib.contextmanager
 def server(**settings: str) -> Iterator[Server]:
     """Run a private server with these settings for the length of the block."""
+
+    def fill(made: Server) -> None:
+        made.run("initdb", "-D", made.base / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
+
+    with _running(fill, settings) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def standby(primary: Server, **settings: str) -> Iterator[Server]:
+    """Run a standby that follows `primary` for the length of the block."""
+
+    def copy(made: Server) -> None:
+        where = f"host={primary.base} user=postgres"
+        made.run("pg_basebackup", "-d", where, "-D", made.base / "data", "-R", "-N", "-c", "fast")
+
+    with _running(copy, settings) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _running(fill: Callable[[Server], None], settings: dict[str, str]) -> Iterator[Server]:
     binaries = find_binaries()
     user = _other_user() if os.geteuid() == 0 else None
     base = Path(tempfile.mkdtemp(prefix="pg-", dir=_short_folder()))
@@ -192,7 +220,7 @@ def server(**settings: str) -> Iterator[Server]:
             os.chown(base, user.pw_uid, user.pw_gid)
             os.chown(base / "data", user.pw_uid, user.pw_gid)
         postgres = Server(base, binaries, {**ALWAYS, **FAST, **settings}, user)
-        postgres.run("initdb", "-D", base / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
+        fill(postgres)
         postgres.start()
         yield postgres
     except subprocess.CalledProcessError as error:

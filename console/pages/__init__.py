@@ -3,8 +3,10 @@
 from django.utils.translation import gettext_lazy as _
 
 from console.menu import MenuPage
-from console.pages import ruling
+from console.pages import clusteract, jobact, ruling
+from console.pages.audit import AuditPage
 from console.pages.case import CasePage
+from console.pages.drain import DrainPage
 from console.pages.drills import DrillsPage
 from console.pages.inbox import InboxPage
 from console.pages.job import JobPage
@@ -65,6 +67,26 @@ MENU = [
         SchedulerPage.as_view(),
         10,
     ),
+    MenuPage(
+        "control",
+        _("Drain"),
+        "admin:drain",
+        "jobs.view_scheduler",
+        "n-drain",
+        "scheduler/drain/",
+        DrainPage.as_view(),
+        15,
+    ),
+    MenuPage(
+        "control",
+        _("Audit"),
+        "admin:audit",
+        "jobs.view_auditentry",
+        "chain",
+        "audit/",
+        AuditPage.as_view(),
+        40,
+    ),
     MenuPage("control", _("Drills"), "admin:drills", VIEW, "fence", "drills/", DrillsPage.as_view(), 20),
     MenuPage("records", _("Attempts"), "admin:jobs_attempt_changelist", "jobs.view_attempt", "n-record"),
     MenuPage("records", _("Effects"), "admin:jobs_effectslot_changelist", "jobs.view_effectslot", "n-record"),
@@ -87,6 +109,30 @@ DETAILS = [
         RevokeToken.as_view(),
     ),
     MenuPage("decide", _("Case"), "admin:case", SEE, "n-inbox", CASE, CasePage.as_view()),
+    *(
+        MenuPage(
+            "watch",
+            _("Job"),
+            f"admin:job-{slug}",
+            act.permission,
+            "n-jobs",
+            f"jobs/<uuid:job_id>/{slug}/",
+            act.as_view(),
+        )
+        for act in jobact.ACTS.values()
+        for slug in [act.name.replace("_", "-")]
+    ),
+    *(
+        MenuPage(section, act.verb, f"admin:{name}", permission, act.icon, where, act.as_view())
+        for act, section, name, permission, where in [
+            (clusteract.PauseQueue, "watch", "queue-pause", "jobs.pause_queue", "queues/pause/"),
+            (clusteract.ResumeQueue, "watch", "queue-resume", "jobs.pause_queue", "queues/resume/"),
+            (clusteract.FenceWorker, "watch", "worker-fence", "jobs.fence_worker", "workers/fence/"),
+            (clusteract.RaiseEpoch, "control", "epoch-raise", "jobs.raise_epoch", "scheduler/raise/"),
+            (clusteract.CloseClaims, "control", "claims-close", "jobs.raise_epoch", "scheduler/close/"),
+            (clusteract.OpenClaims, "control", "claims-open", "jobs.raise_epoch", "scheduler/open/"),
+        ]
+    ),
     *(
         MenuPage("decide", _("Case"), f"admin:case-{act.name}", SEE, "n-inbox", CASE + end, act.as_view())
         for act, end in [

@@ -14,6 +14,7 @@ from django.http import Http404
 from django.utils.translation import gettext as _
 
 from console import history, moves, timeline
+from console.pages import jobact
 from console.pages.base import Page
 from console.pages.jobs import marks_of, rows
 from console.pages.refusals import shown
@@ -130,6 +131,8 @@ class JobPage(Page):
             "children": rows(children[:CHILDREN], self.around) if children else [],
             "more_children": len(children) > CHILDREN,
             "moves": moves.of(job),
+            "buttons": jobact.buttons(job, self.request.user),
+            "open_case": next((c for c in found.values() if c.closed_at is None), None),
             "acts": history.of(job),
             "ended": job.status in TERMINAL,
         }

@@ -14,23 +14,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views import View
 
 from console import forms, wording
+from console.pages.act import CODES, Sent, problems
 from console.pages.case import CasePage, said, unread
-from jobs import audit
-from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
-from jobs.operations import cases, casework, proof, rulings
+from jobs.operations import cases, casework, rulings
 from jobs.operations.actor import APPROVE, RULE
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus
 
-CODES = {"NOT_PERMITTED": 403, "USER_INACTIVE": 403, "USER_UNKNOWN": 403, "CASE_NOT_FOUND": 404}
-"""Refusals that have an answer of their own; every other one is a conflict with what is."""
 
-
-class CaseAct(View):
+class CaseAct(Sent):
     """One act on a case. Only sent, never fetched: who opens its address is led to the case."""
 
     http_method_names = ["get", "head", "post", "options"]
@@ -38,8 +33,6 @@ class CaseAct(View):
     needs: ClassVar[tuple[str, ...]] = (RULE, APPROVE)
     """Any of these permissions."""
     name: ClassVar[str]
-
-    request: HttpRequest
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Lead to the case: an address that only takes forms shows nothing."""
@@ -51,32 +44,22 @@ class CaseAct(View):
             raise PermissionDenied
         self.page = CasePage()
         self.page.setup(request, case_id=self.kwargs["case_id"])
-        kind = self.page.case.kind  # a case that is not there is a 404, whatever was sent
-        form = self.form(kind)
-        if not form.is_valid():
-            return self.page.refusing(unread(_problems(form)), {self.name: form}, 400)
-        try:
-            with audit.through(
-                Source.CONSOLE,
-                user=request.user.get_username(),
-                request_id=_request_id(request),
-                snapshot=form.cleaned_data["snapshot"],
-                proved_at=proof.of(request.session),
-            ):
-                answer = self.act(form.cleaned_data)
-        except Refused as refused:
-            return self.refuse(refused, form)
-        return answer or self.back()
+        _there = self.page.case  # a case that is not there is a 404, whatever was sent
+        return super().post(request, *args, **kwargs)
 
-    def form(self, _kind: str) -> Any:
+    def form(self) -> Any:
         """Return the form, filled with what was sent."""
         return self.form_class(self.request.POST, auto_id=f"{self.name}-%s")
 
     form_class: ClassVar[Any] = forms.SeenForm
 
-    def act(self, data: dict[str, Any]) -> HttpResponseBase | None:
-        """Do it; raise Refused where it may not be."""
-        raise NotImplementedError
+    def again(self) -> HttpResponseBase:
+        """Ask again for what was asked for, now that the person has said who he is."""
+        return self.post(self.request)
+
+    def unread(self, form: Any) -> HttpResponse:
+        """Return the case's page with what is wrong with the form."""
+        return self.page.refusing(unread(problems(form)), {self.name: form}, 400)
 
     def refuse(self, refused: Refused, form: Any) -> HttpResponse:
         """Return the page as it is now, with the refusal; the words stay, what was seen is seen anew."""
@@ -91,10 +74,6 @@ class CaseAct(View):
             data.pop("attested", None)
         form.data = data
         return fresh.refusing(said(refused), {self.name: form}, CODES.get(refused.code, 409))
-
-    def tell(self, text: str, level: int = messages.SUCCESS) -> None:
-        """Say on the next page what was done."""
-        messages.add_message(self.request, level, text)
 
     def back(self) -> HttpResponseBase:
         """Lead to the case."""
@@ -112,17 +91,17 @@ class Rule(CaseAct):
 
     name = "rule"
 
-    def form(self, kind: str) -> Any:
-        return forms.RulingForm(kind, self.request.POST, auto_id="rule-%s")
+    def form(self) -> Any:
+        return forms.RulingForm(self.page.case.kind, self.request.POST, auto_id="rule-%s")
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Rule, ask once more, or go back to the form as it was."""
         if "back" in request.POST:
-            page = CasePage()
-            page.setup(request, case_id=self.case_id)
-            form = self.form(page.case.kind)
+            self.page = CasePage()
+            self.page.setup(request, case_id=self.case_id)
+            form = self.form()
             form.is_bound = True
-            return page.refusing({}, {"rule": form}, 200)
+            return self.page.refusing({}, {"rule": form}, 200)
         return super().post(request, *args, **kwargs)
 
     def act(self, data: dict[str, Any]) -> HttpResponseBase | None:
@@ -167,11 +146,7 @@ class Rule(CaseAct):
             raise Refused(code, **params)
         from console.site import site
 
-        sent = [
-            (name, value)
-            for name in self.form(view.case.kind).fields
-            for value in self.request.POST.getlist(name)
-        ]
+        sent = [(name, value) for name in self.form().fields for value in self.request.POST.getlist(name)]
         context = site.each_context(self.request) | {
             "title": wording.verdicts()[verdict],
             "now": self.page.around.now,
@@ -275,17 +250,3 @@ class Inquire(CaseAct):
             self.tell(said_[found])
         else:
             self.tell(_("Asked. The answer settles nothing yet; see below."), messages.WARNING)
-
-
-def _problems(form: Any) -> list[tuple[str, str]]:
-    """Return (field, what is wrong with it); a form that says not what was seen must be loaded again."""
-    if form.lost_sight():
-        return [("", _("The form does not say what you saw; load the page again."))]
-    labels = {name: str(field.label or name) for name, field in form.fields.items()}
-    return [(labels.get(name, ""), str(error)) for name, errors in form.errors.items() for error in errors]
-
-
-def _request_id(request: HttpRequest) -> str:
-    """Return the id that a proxy gave the request, else one of our own."""
-    given: str = request.headers.get("X-Request-ID", "")
-    return given[:100] if given.isascii() and given.isprintable() and given else uuid.uuid4().hex

@@ -58,7 +58,7 @@ class Described(AutoSchema):
     def get_tags(self) -> list[str]:
         return [self.path.removeprefix("/api/v1/").partition("/")[0]]
 
-    def get_description(self) -> str:
+    def get_description(self) -> str:  # type: ignore[override]  # as the class that it extends has it
         return " ".join((self.view.__class__.__doc__ or "").split())
 
     def get_override_parameters(self) -> list[Any]:

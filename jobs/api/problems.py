@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -162,7 +163,7 @@ def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     if header := getattr(error, "auth_header", None):
         answer["WWW-Authenticate"] = header
     if wait := getattr(error, "wait", None):
-        answer["Retry-After"] = str(int(wait) + 1)
+        answer["Retry-After"] = str(math.ceil(wait))
     elif problem.status_code == 503:
         answer["Retry-After"] = "1"
     return answer

@@ -6,7 +6,6 @@ seconds bring, so that a burst after a pause is no offence.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from typing import Any
@@ -63,7 +62,7 @@ class Budgets(BaseThrottle):
         return not self._seconds
 
     def wait(self) -> float:
-        return math.ceil(self._seconds)
+        return self._seconds
 
 
 def budget_of(method: str, view: Any) -> str:

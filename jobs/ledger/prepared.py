@@ -20,12 +20,12 @@ def cursor(connection: BaseDatabaseWrapper) -> CursorWrapper:
     """Return a cursor of Django's, wrappers and errors included, that prepares what it executes if it may."""
     connection.ensure_connection()
     raw = connection.connection
-    if connection.vendor != "postgresql" or not _is_direct(raw):
+    if connection.vendor != "postgresql" or not is_direct(raw):
         return connection.cursor()
     return CursorWrapper(_preparing()(raw), connection)
 
 
-def _is_direct(raw: Any) -> bool:
+def is_direct(raw: Any) -> bool:
     """Whether a connection leads to the server itself; a pooler tells of a process that is not the server's."""
     direct = _direct.get(raw)
     if direct is None:

@@ -34,12 +34,12 @@ RowLists = Mapping[str, "Sequence[dict[str, Any]] | Encoded"]
 
 # The queue churns faster than ANALYZE runs. Four plan flips of 2 to 45 times were measured, so index order
 # and nested loops are pinned, for this transaction only. The time-outs end a session that was paused while
-# it held the lock that a raise of the epoch waits for.
+# it held the lock that a raise of the epoch waits for: after two seconds, which began before the raise's own.
 PINNED = (
     "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; "
     "SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan; "
     "SET LOCAL lock_timeout = '5s'; "
-    "SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '5s'; "
+    "SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '2s'; "
 )
 HOLD_SCHEDULER = "LOCK TABLE jobs_scheduler IN ROW SHARE MODE"
 OPEN_FENCED = PINNED + HOLD_SCHEDULER

@@ -5,31 +5,38 @@ a promoted standby, a recovery to a point in time, a dump restored into another 
 tell a data directory put back file by file without recovery: it has the same three. The timeline is taken from
 the write-ahead log: the control file still names the old one until the first checkpoint after a promotion.
 
-SQLite: nothing. Whatever is kept in the file is restored with it, and an inode or a device number changes with
-a copy, a mount or a restart as well as with a restore. There, only the person who restored the file knows.
+SQLite: whatever is kept in the file is restored with it, and an inode or a device number changes with a copy or
+a mount as well as with a restore. So the clock's high-water mark, which never falls, is noted in a file beside
+it (`NAME-seen`), after it was committed: a database whose mark lies behind that is an older copy. Moved with
+the note it is the same; without one, or with one that cannot be written, nothing is told.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from pathlib import Path
 
 from django.db import connections
 
+from jobs.ledger import prepared
 from jobs.ledger.session import Session
 
 UNREADABLE = "-"
 _MARK = "interlock_timeline_seen"
+_TEXT = "interlock_timeline_text"
 
 PERMITTED = """
-SELECT pg_is_in_recovery(),
-       COALESCE(has_function_privilege(to_regprocedure('pg_control_system()')::oid, 'EXECUTE'), false),
+SELECT COALESCE(has_function_privilege(to_regprocedure('pg_control_system()')::oid, 'EXECUTE'), false),
        COALESCE(has_function_privilege(to_regprocedure('pg_walfile_name(pg_lsn)')::oid, 'EXECUTE'), false)
-           AND COALESCE(has_function_privilege(to_regprocedure('pg_current_wal_lsn()')::oid, 'EXECUTE'), false),
-       (SELECT oid FROM pg_database WHERE datname = current_database())
+           AND COALESCE(has_function_privilege(to_regprocedure('pg_current_wal_lsn()')::oid, 'EXECUTE'), false)
 """
-SYSTEM = "SELECT system_identifier FROM pg_control_system()"
-WRITTEN = "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)"
-STORED = "SELECT timeline FROM jobs_scheduler WHERE id = 1"
+FACTS = """
+SELECT pg_is_in_recovery(), SYSTEM, (SELECT oid FROM pg_database WHERE datname = current_database()), WRITTEN,
+       (SELECT timeline FROM jobs_scheduler WHERE id = 1)
+"""
+SYSTEM = "(SELECT system_identifier FROM pg_control_system())"
+WRITTEN = "CASE WHEN pg_is_in_recovery() THEN NULL ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
+STORED = "SELECT clock_high_water, timeline FROM jobs_scheduler WHERE id = 1"
 KEEP = """
 UPDATE jobs_scheduler SET timeline = %(timeline)s WHERE id = 1 AND timeline = ''
 RETURNING id
@@ -37,18 +44,27 @@ RETURNING id
 
 
 def read(using: str) -> str | None:
-    """Return which database this is: "" where it cannot be told, None of a standby, which writes no timeline."""
+    """Return which database this is: "" where it cannot be told, None of a standby, which writes no timeline.
+
+    In SQLite it is the newest mark noted beside the file; stored by a raise with a floor, it is no longer missed.
+    """
+    return _facts(using)[0] if connections[using].vendor == "postgresql" else _noted(using)
+
+
+def _facts(using: str) -> tuple[str | None, str]:
+    """Return what `read` does, and what is stored, in one question; a connection's rights are asked before."""
     connection = connections[using]
-    if connection.vendor != "postgresql":
-        return ""
     with connection.cursor() as cursor:
-        cursor.execute(PERMITTED)
-        standby, may_system, may_written, number = cursor.fetchone()
-        if standby:
-            return None
-        parts = [_one(cursor, SYSTEM) if may_system else UNREADABLE, number]
-        parts.append(_one(cursor, WRITTEN) if may_written else UNREADABLE)
-    return "/".join(map(str, parts))
+        raw, text = connection.__dict__.get(_TEXT, (None, ""))
+        if raw is not connection.connection:
+            cursor.execute(PERMITTED)
+            may_system, may_written = cursor.fetchone()
+            text = FACTS.replace("SYSTEM", SYSTEM if may_system else f"'{UNREADABLE}'")
+            text = text.replace("WRITTEN", WRITTEN if may_written else f"'{UNREADABLE}'")
+            connection.__dict__[_TEXT] = connection.connection, text
+        cursor.execute(text)
+        standby, *parts, stored = cursor.fetchone()
+    return None if standby else "/".join(map(str, parts)), stored or ""
 
 
 def same(one: str, other: str) -> bool:
@@ -62,21 +78,23 @@ def same(one: str, other: str) -> bool:
 def moved(using: str) -> bool:
     """Whether this connection leads to another database than claims were made in.
 
-    Asked once for a connection, and of one that leads elsewhere each time, until a raise with a floor says
-    that it is the one from now on.
+    Asked once for a connection, because what a server's connection leads to stays what it is. Asked each time
+    of a standby, which may be promoted under it, of a pooler, which may lead elsewhere by now, and of another
+    database, until a raise with a floor says that it is the one from now on.
     """
     connection = connections[using]
-    if connection.vendor != "postgresql":
-        return False
     connection.ensure_connection()
     if connection.__dict__.get(_MARK) is connection.connection:
         return False
-    current = read(using)
-    with connection.cursor() as cursor:
-        stored = _one(cursor, STORED) or ""
+    if connection.vendor != "postgresql":
+        if _is_older(using):
+            return True
+        connection.__dict__[_MARK] = connection.connection
+        return False
+    current, stored = _facts(using)
     if current and not same(current, stored):
         return True
-    if current is not None:
+    if current is not None and prepared.is_direct(connection.connection):
         connection.__dict__[_MARK] = connection.connection
     return False
 
@@ -91,7 +109,51 @@ def keep(session: Session, timeline: str) -> bool:
     return bool(session.run(KEEP, timeline=timeline))
 
 
-def _one(cursor: Any, text: str) -> Any:
-    cursor.execute(text)
-    row = cursor.fetchone()
-    return row[0] if row else None
+# -- SQLite: the note beside the file ------------------------------------------------------------------------
+
+
+def note(using: str) -> None:
+    """Note beside an SQLite file how far the clock's mark has come; a place that cannot be written is left."""
+    path = _beside(using)
+    if path is None:
+        return
+    with connections[using].cursor() as cursor:
+        cursor.execute(STORED)
+        mark = cursor.fetchone()[0]
+    with contextlib.suppress(OSError):
+        fresh = path.with_name(f"{path.name}-new")
+        fresh.write_text(str(mark or ""), "utf-8")
+        fresh.replace(path)
+
+
+def forget_note(using: str) -> None:
+    """Remove the note: a person has taken back a mark of the clock that lay ahead."""
+    if path := _beside(using):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _is_older(using: str) -> bool:
+    noted = _noted(using)  # before the mark itself, which only grows
+    if not noted:
+        return False
+    with connections[using].cursor() as cursor:
+        cursor.execute(STORED)
+        mark, accepted = cursor.fetchone()
+    return bool(mark) and str(mark) < noted != accepted
+
+
+def _noted(using: str) -> str:
+    path = _beside(using)
+    try:
+        return path.read_text("utf-8") if path else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _beside(using: str) -> Path | None:
+    connection = connections[using]
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite" or ":memory:" in name or "mode=memory" in name:
+        return None
+    return Path(f"{name}-seen")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
 
 from django.conf import settings
 from django.db import models

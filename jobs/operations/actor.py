@@ -24,8 +24,8 @@ HOLD = "jobs.hold_job"
 PAUSE = "jobs.pause_queue"
 RAISE = "jobs.raise_epoch"
 FENCE = "jobs.fence_worker"
-RUN_DRILL = "jobs.run_drill"
 TOKENS = "jobs.manage_token"
+RUN_DRILL = "jobs.run_drill"
 LONGEST = 150
 
 

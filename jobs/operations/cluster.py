@@ -62,10 +62,14 @@ def pause_queue(
     _unless_held(lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason), using)
 
 
-def resume_queue(name: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
-    """Open one queue again; False when it was open."""
+def resume_queue(
+    name: str, *, actor: Any, reason: str, seen_by: str | None = None, using: str = DEFAULT_DB_ALIAS
+) -> bool:
+    """Open one queue again, with `seen_by` only the pause of that person; False when it was open."""
     by = admit(actor, PAUSE).signature
-    return _unless_held(lambda verbs: verbs.resume_queue(name, actor=by, reason=reason), using)
+    return _unless_held(
+        lambda verbs: verbs.resume_queue(name, actor=by, reason=reason, seen_by=seen_by), using
+    )
 
 
 def fence_worker(worker_id: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> int:

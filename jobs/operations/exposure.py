@@ -30,14 +30,27 @@ class Amount:
 
 
 @dataclass(frozen=True)
+class KindPrice:
+    """What one kind of job loses: attempts that run, effects that are being sent."""
+
+    kind: str
+    attempts: int
+    effects: int
+
+
+@dataclass(frozen=True)
 class Exposure:
-    """The price of fencing: `workers` are (id, leases), largest first, SHOWN of `worker_count`."""
+    """The price of fencing: `workers` are (id, leases), largest first, SHOWN of `worker_count`.
+
+    `kinds` are those with most effects being sent, then with most attempts, SHOWN at most.
+    """
 
     attempts: int
     worker_count: int
     workers: list[tuple[str, int]]
     effects: int
     amounts: list[Amount]
+    kinds: list[KindPrice]
 
     def document(self) -> dict[str, Any]:
         """Return it for machines."""
@@ -77,6 +90,10 @@ def _exposure(leases: QuerySet[Job], sending: QuerySet[EffectSlot]) -> Exposure:
         leases.order_by("worker_id").values_list("worker_id").annotate(leases=Count("pk")).order_by("-leases")
     )
     sums = sending.order_by("currency").values_list("currency").annotate(n=Count("pk"), total=Sum("amount"))
+    attempts = dict(leases.order_by("kind").values_list("kind").annotate(n=Count("pk")))
+    effects = dict(sending.order_by("job__kind").values_list("job__kind").annotate(n=Count("pk")))
+    kinds = [KindPrice(kind, attempts.get(kind, 0), effects.get(kind, 0)) for kind in {*attempts, *effects}]
+    kinds.sort(key=lambda k: (-k.effects, -k.attempts, k.kind))
     amounts = [Amount(currency, number, total) for currency, number, total in sums]
     return Exposure(
         attempts=sum(number for _worker, number in per_worker),
@@ -84,4 +101,5 @@ def _exposure(leases: QuerySet[Job], sending: QuerySet[EffectSlot]) -> Exposure:
         workers=[(worker or "", number) for worker, number in per_worker[:SHOWN]],
         effects=sum(amount.effects for amount in amounts),
         amounts=amounts,
+        kinds=kinds[:SHOWN],
     )

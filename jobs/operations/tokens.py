@@ -66,7 +66,7 @@ def issue(
 
 
 def revoke(token_id: int, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> ApiToken:
-    """End a token: the very next request with it is refused. Raises Refused TOKEN_UNKNOWN where none lives."""
+    """End a token: the very next request with it is refused. Raises Refused TOKEN_UNKNOWN."""
     need_reason(reason)
     with transaction.atomic(using):
         by = admit(actor, TOKENS)

@@ -62,7 +62,10 @@ class ClusterVerbs(Verbs):
         """Let workers claim again; False when they could. Raises Refused TIMELINE_MOVED after a failover."""
         if timeline.moved(self.db):
             raise Refused("TIMELINE_MOVED")
-        return self._set_claims(True, actor, reason, now)
+        opened = self._set_claims(True, actor, reason, now)
+        if opened:
+            timeline.forget_note(self.db)  # the clock's mark was forgotten if it lay ahead
+        return opened
 
     def close_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
         """Stop every claim; running jobs go on. False when closed. No claim lands after this returned."""
@@ -124,12 +127,25 @@ class ClusterVerbs(Verbs):
 
         transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
 
-    def resume_queue(self, name: str, *, actor: str, reason: str, now: datetime | None = None) -> bool:
-        """Open one queue again; False when it was open."""
+    def resume_queue(
+        self,
+        name: str,
+        *,
+        actor: str,
+        reason: str,
+        seen_by: str | None = None,
+        now: datetime | None = None,
+    ) -> bool:
+        """Open one queue again; False when it was open.
+
+        With `seen_by` only the pause of that person is ended: Refused QUEUE_MOVED names who paused it since.
+        """
         need_reason(reason)
 
         def work(session: Session) -> bool:
             before = scheduler.pauses(session, name, hold=True)
+            if before.get("paused_at") and seen_by not in (None, before["paused_by"]):
+                raise Refused("QUEUE_MOVED", queue=name, by=before["paused_by"])
             done = scheduler.resume(session, name, actor=actor, reason=reason)
             if done:
                 _record_queue(session, "resume_queue", name, before, actor=actor, reason=reason)

@@ -17,7 +17,7 @@ from django.conf import settings
 from jobs import measures
 from jobs.failpoints import failpoint
 from jobs.ledger import epoch as scheduler
-from jobs.ledger import settle
+from jobs.ledger import settle, timeline
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.models import Job
@@ -155,7 +155,8 @@ class Beat:
         """Write the worker's row; with work in hand also the clock's mark and the counts."""
         failpoint("beat.before")
         counts = measures.drain()
-        busy = bool(counts) or len(self.holdings) > 0
+        # An older copy of a file is known by its clock's mark, which stays as it is until a person has come.
+        busy = (bool(counts) or len(self.holdings) > 0) and not timeline.moved(self.runtime.using)
 
         def work(session: Session) -> tuple[Any, bool]:
             fenced_at = worker_rows.beat(session, id=self.worker_id, **self.describe())
@@ -169,6 +170,8 @@ class Beat:
             measures.put_back(counts)
             raise
         failpoint("beat.after")
+        if busy:
+            timeline.note(self.runtime.using)
         if fenced_at is not None:
             self.fenced = True
         if back:

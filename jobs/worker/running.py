@@ -36,7 +36,8 @@ def run(held: Held) -> Finished | None:
     held.began = held.clock()
     try:
         failpoint("run.before")
-        value = _call(held)
+        ruled = effects.ruled_result(held) if _may_be_ruled(held) else None
+        value = ruled.value if ruled else _call(held)
         if value is not None and inspect.isawaitable(value):
             _abandon(value)
             raise TypeError("a plain function returned an awaitable; write the handler with async def")
@@ -52,7 +53,8 @@ async def run_async(held: Held) -> Finished | None:
     held.began = held.clock()
     try:
         failpoint("run.before")
-        finished = _returned(held, await _call(held))
+        ruled = await effects.ruled_result_async(held) if _may_be_ruled(held) else None
+        finished = _returned(held, ruled.value if ruled else await _call(held))
         failpoint("run.after")
     except BaseException as error:  # noqa: BLE001
         finished = raised(held, error)
@@ -64,11 +66,14 @@ def _own(held: Held, finished: Finished | None) -> Finished | None:
     return finished if held.close() else None
 
 
+def _may_be_ruled(held: Held) -> bool:
+    """Whether a person may have said that the whole run happened, and what came of it."""
+    return held.lease.generation > held.lease.attempt_count
+
+
 def _call(held: Held) -> Any:
     """Call the handler with the stored arguments; raises InvalidJob when they do not fit its signature."""
     lease = held.lease
-    if lease.generation > lease.attempt_count and (answer := effects.ruled_result(held)) is not None:
-        return answer.value  # a person has said that it happened, and what came of it
     handler = held.handler
     text = lease.input
     arguments = {} if text == "{}" else json.loads(text)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
+from django.db import OperationalError
 
 from jobs.models import Job
 from jobs.verbs.enqueue import BATCH
@@ -98,3 +101,14 @@ def test_batch_has_a_limit_of_its_own(api, settings):
     settings.INTERLOCK = settings.INTERLOCK | {"BODY_BYTES": 1024, "BATCH_BYTES": 4096}
     assert outcomes(send(api, [item(arguments={"t": "x" * 2000})])) == ["created"]
     assert send(api, [item(arguments={"t": "x" * 5000})]).status_code == 413
+
+
+def test_answer_that_was_lost_after_the_insert_is_given_again_for_the_same_key(api, monkeypatch):
+    """The jobs are committed and the answer is not: the client hears `unknown`, and asks again."""
+    jobs = [item(arguments={"n": n}) for n in range(3)]
+    with monkeypatch.context() as patch:
+        patch.setattr("jobs.api.batch.Response", Mock(side_effect=OperationalError("connection lost")))
+        lost = send(api, jobs, HTTP_IDEMPOTENCY_KEY="k")
+    assert (lost.status_code, lost.json()["outcome"], lost.json()["retryable"]) == (503, "unknown", True)
+    assert outcomes(send(api, jobs, HTTP_IDEMPOTENCY_KEY="k")) == ["existing"] * 3
+    assert Job.objects.count() == 3

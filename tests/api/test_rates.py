@@ -1,4 +1,4 @@
-"""Budgets: each sort of request has its own, each caller has his, and who has used one up is told for how long."""
+"""Budgets: each sort of request has its own, each caller has his, and who used one up is told how long."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def one_a_second(db, settings, monkeypatch):
     """One request a second of each sort, and a clock that stands until it is moved."""
     settings.INTERLOCK = settings.INTERLOCK | {f"RATE_{name}": 1 for name in BUDGETS}
     clock = [1000.0]
-    monkeypatch.setattr(rates.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("jobs.api.rates.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(rates, "buckets", rates.Buckets())
     return clock
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,8 @@ ABOUT_ONE = ("job_id", "case_id")
 
 
 def routes():
-    return {p.name: str(p.pattern) for p in urls.urlpatterns if p.name and p.name not in OPEN}
+    named = {getattr(p, "name", None): str(p.pattern) for p in urls.urlpatterns}
+    return {name: route for name, route in named.items() if name and name not in OPEN}
 
 
 def address(route):
@@ -123,7 +125,7 @@ def test_token_limited_to_queues_reaches_no_further(db, name):
 def test_scope_alone_is_not_the_operations_permission(db, act, permission):
     job_id = build.enqueue()
     lacking = operator("lacking", *[p for p in OPERATOR if p != permission])
-    body = {"reason": "r"} | ({"arguments": {}} if act == "revise" else {})
+    body: dict[str, Any] = {"reason": "r"} | ({"arguments": {}} if act == "revise" else {})
     answer = Api(secret("ops", owner=lacking)).act(f"/jobs/{job_id}/{act}", body, 1)
     assert (answer.status_code, answer.json()["refusal"]) == (403, "NOT_PERMITTED")
     assert permission in answer.json()["detail"]

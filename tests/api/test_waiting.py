@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from django.db import connection, connections
@@ -20,7 +21,7 @@ class Asking(threading.Thread):
     def __init__(self, token, path, **more):
         super().__init__()
         self.client, self.path, self.more = Api(token), path, more
-        self.answer, self.connected = None, None
+        self.answer: Any = None
         self.start()
 
     def run(self):

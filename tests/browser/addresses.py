@@ -19,6 +19,8 @@ def pages(world: Built) -> dict[str, str]:
         "workers",
         "refusals",
         "scheduler",
+        "drain",
+        "audit",
         "drills",
         "password_change",
         "conversions",

@@ -91,7 +91,13 @@ def window(
         told.append(str(error))
 
     def open_window(
-        *, scheme: Any = "light", width: int = 1440, height: int = 900, known: bool = True
+        *,
+        scheme: Any = "light",
+        width: int = 1440,
+        height: int = 900,
+        known: bool = True,
+        who: Any = None,
+        recent: bool = True,
     ) -> Page:
         context = chromium.new_context(
             base_url=server.url, color_scheme=scheme, viewport={"width": width, "height": height}
@@ -100,10 +106,11 @@ def window(
         context.add_init_script(WATCH)
         if known:
             client = Client()
-            client.force_login(person)
-            session = client.session
-            proof.note(session)
-            session.save()
+            client.force_login(who or person)
+            if recent:
+                session = client.session
+                proof.note(session)
+                session.save()
             name = settings.SESSION_COOKIE_NAME
             context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": server.url}])
         page = context.new_page()

@@ -79,6 +79,10 @@ def _views(world: Any) -> list[tuple[str, str, str, int, int]]:
         ("job-light", job, "light", 1440, 1500),
         ("job-dark", job, "dark", 1440, 1500),
         ("jobs-phone", "/jobs/", "light", 390, 844),
+        ("force-cancel-light", f"/jobs/{world.jobs['running']}/force-cancel/", "light", 1440, 640),
+        ("epoch-light", "/scheduler/raise/", "light", 1440, 1180),
+        ("drain-light", "/scheduler/drain/", "light", 1440, 1100),
+        ("audit-light", "/audit/", "light", 1440, 900),
     ]
 
 
@@ -88,10 +92,15 @@ def _log_in() -> dict[str, str]:
     from django.contrib.auth.models import Group
     from django.test import Client
 
+    from jobs.operations import proof
+
     user = get_user_model().objects.create_user("operator-3", is_staff=True)
-    user.groups.set([Group.objects.get(name="operator")])
+    user.groups.set([Group.objects.get(name="admin")])
     client = Client()
     client.force_login(user)
+    session = client.session
+    proof.note(session)
+    session.save()
     name = settings.SESSION_COOKIE_NAME
     return {"name": name, "value": client.cookies[name].value}
 

@@ -16,6 +16,8 @@ LOOKED_AT = [
     "workers",
     "refusals",
     "scheduler",
+    "drain",
+    "audit",
     "password_change",
     "conversions",
     "inbox",

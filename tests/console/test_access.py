@@ -10,7 +10,18 @@ import pytest
 from django.urls import reverse
 
 from console.groups import GROUPS
-from jobs.models import ApiToken, Attempt, Change, EffectSlot, FenceRefusal, Minute, Queue, Scheduler, Worker
+from jobs.models import (
+    ApiToken,
+    Attempt,
+    AuditEntry,
+    Change,
+    EffectSlot,
+    FenceRefusal,
+    Minute,
+    Queue,
+    Scheduler,
+    Worker,
+)
 from tests import build
 from tests.console import matters, urltable
 from tests.console.people import ROLES
@@ -26,6 +37,7 @@ class Row:
     permission: str
     arguments: Callable[[Any], list[Any]] = lambda job: []
     answer: int = 200
+    query: str = ""
 
 
 def window(model: Any) -> dict[str, Row]:
@@ -56,9 +68,22 @@ MATRIX: dict[str, Row] = {
     "admin:workers": Row("view_worker"),
     "admin:refusals": Row("view_fencerefusal"),
     "admin:scheduler": Row("view_scheduler"),
-    "admin:drills": Row("view_job"),
     "admin:tokens": Row("manage_token"),
     "admin:token-revoke": Row("manage_token", lambda job: [1], answer=302),
+    "admin:drain": Row("view_scheduler"),
+    "admin:audit": Row("view_auditentry"),
+    **{
+        f"admin:job-{act}": Row(f"{act.replace('-', '_')}_job", lambda job: [job.id])
+        for act in ("cancel", "force-cancel", "retry", "revise", "hold")
+    },
+    "admin:job-unhold": Row("hold_job", lambda job: [job.id]),
+    "admin:queue-pause": Row("pause_queue", query="?queue=mail"),
+    "admin:queue-resume": Row("pause_queue", query="?queue=mail"),
+    "admin:worker-fence": Row("fence_worker", query="?worker=host:1:a"),
+    "admin:epoch-raise": Row("raise_epoch"),
+    "admin:claims-close": Row("raise_epoch"),
+    "admin:claims-open": Row("raise_epoch"),
+    "admin:drills": Row("view_job"),
     "admin:conversions": Row("view_job"),
     "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
     "admin:login": Row(EVERYBODY),
@@ -128,6 +153,7 @@ def test_every_address_has_a_row():
 def test_page_is_for_whom_its_permission_says(name, browse, one_of_each):
     row = MATRIX[name]
     url = "/no/such/page/" if name == "admin:" else reverse(name, args=row.arguments(one_of_each))
+    url += row.query
     for role in (*ROLES, "nobody", "outsider", "anonymous"):
         answer = browse(role).get(url).status_code
         if row.permission == EVERYBODY:
@@ -177,6 +203,24 @@ def test_form_of_a_case_is_for_whom_it_says(act, browse, job):
     for role in (*ROLES, "nobody", "outsider", "anonymous"):
         expected = 302 if role in ("outsider", "anonymous") else 400 if role in ACTS[act] else 403
         assert browse(role).post(url).status_code == expected, role
+
+
+OPERATIONS = [name for name in MATRIX if name.startswith(("admin:job-", "admin:queue-", "admin:worker-"))]
+OPERATIONS += [name for name in MATRIX if name.startswith(("admin:epoch-", "admin:claims-"))]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation_is_sent_only_by_whom_its_permission_says_and_never_without_a_reason(
+    name, browse, one_of_each
+):
+    row = MATRIX[name]
+    url = reverse(name, args=row.arguments(one_of_each)) + row.query
+    before = AuditEntry.objects.count()
+    for role in (*ROLES, "nobody", "outsider", "anonymous"):
+        expected = 302 if role in ("outsider", "anonymous") else 403
+        expected = 400 if row.permission in GROUPS.get(role, ()) else expected
+        assert browse(role).post(url).status_code == expected, role
+    assert AuditEntry.objects.count() == before
 
 
 def test_every_form_of_a_case_has_a_row():

@@ -243,6 +243,28 @@ def test_what_permits_another_sending_waits_for_a_second_person(adjudicator, bro
     assert (ruling.by, ruling.approved_by) == ("adjudicator-1", "approver-1")
 
 
+def test_ruling_that_permits_another_sending_asks_who_this_is_and_comes_back_to_the_confirmation(
+    adjudicator, django_user_model
+):
+    user = django_user_model.objects.get(username="adjudicator-1")
+    user.set_password("a password")
+    user.save()
+    adjudicator.force_login(user)  # long ago: this does not tell when
+    matter = scene.unknown()
+    sent = {"verdict": "did_not_happen", "confirmed": "did_not_happen", **why("provider_denies")}
+    asked = post(adjudicator, matter.case, "rule", **sent)
+    assert "Say once more who you are" in text_of(asked)
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.content.decode()))
+    fields = {k: html.unescape(v) for k, v in fields.items() if k != "csrfmiddlewaretoken"}
+    assert "confirmed" not in fields
+    again = post(adjudicator, matter.case, "rule", **fields, password="a password")
+    assert "Nothing is written yet" in text_of(again)
+    assert "looked at the provider's own list" in text_of(again)
+    assert Ruling.objects.count() == 0
+    assert post(adjudicator, matter.case, "rule", **sent).status_code == 302
+    assert Ruling.objects.get().verdict == "did_not_happen"
+
+
 def test_nobody_approves_what_he_asked_for_himself(browse, django_user_model):
     matter = scene.unknown(second_person="always")
     case = matter.case

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from jobs.ledger import settle
 from jobs.ledger import worker as worker_rows
@@ -93,11 +94,17 @@ def ledger(work):
 def test_what_was_stored_stays_text(browse, evil):
     client = browse("admin")
     job_id, done = spread(evil)
+    revisable = build.enqueue({"plain": evil, evil: evil}, label=evil)
     urls = [
         *(
             reverse(f"admin:{name}")
-            for name in ("index", "jobs", "queues", "workers", "refusals", "scheduler")
+            for name in ("index", "jobs", "queues", "workers", "refusals", "scheduler", "drain", "audit")
         ),
+        *(reverse(f"admin:{name}") for name in ("epoch-raise", "claims-open", "claims-close")),
+        *(reverse(f"admin:job-{act}", args=[job_id]) for act in ("force-cancel", "hold", "retry")),
+        reverse("admin:job-revise", args=[revisable]),
+        *(f"{reverse(f'admin:queue-{act}')}?{urlencode({'queue': 'mail'})}" for act in ("pause", "resume")),
+        f"{reverse('admin:worker-fence')}?{urlencode({'worker': Worker.objects.get().id})}",
         reverse("admin:job", args=[job_id]),
         reverse("admin:job", args=[done]),
         *(

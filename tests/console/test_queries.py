@@ -27,7 +27,9 @@ def of_every_status(times):
             build.job(status)
 
 
-@pytest.mark.parametrize("name", ["index", "jobs", "queues", "workers", "refusals", "scheduler", "drills"])
+@pytest.mark.parametrize(
+    "name", ["index", "jobs", "queues", "workers", "refusals", "scheduler", "drain", "audit", "drills"]
+)
 def test_page_costs_the_same_with_few_rows_and_with_many(viewer, job, name):
     url = reverse(f"admin:{name}")
     of_every_status(1)
@@ -47,6 +49,19 @@ def test_jobs_page_costs_the_same_with_few_attempts_and_with_many(viewer):
         return cost(viewer, reverse("admin:job", args=[job_id]))
 
     assert tried(1) == tried(9)
+
+
+def test_page_of_an_operation_costs_the_same_with_few_rows_and_with_many(browse, job):
+    urls = [
+        reverse("admin:epoch-raise"),
+        reverse("admin:queue-pause") + "?queue=mail",
+        reverse("admin:job-force-cancel", args=[build.id_of(build.running())]),
+    ]
+    operator = browse("admin")
+    few = [cost(operator, url) for url in urls]
+    of_every_status(4)
+    assert [cost(operator, url) for url in urls] == few
+    assert max(few) <= 20
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.db import connection
 
 from jobs.ledger import timeline
-from jobs.models import AuditEntry, Job, Scheduler
+from jobs.models import AuditEntry, FenceRefusal, Job, Scheduler
 from jobs.outcomes import Refused
 from jobs.verbs.effects import EffectRuntime
 from jobs.verbs.gate import Word
@@ -76,6 +79,8 @@ def test_another_database_closes_claims_once_and_refuses_every_authorising_verb(
         V.release(lease, now=at(1)),
     ):
         assert (answer.landed, answer.reason) == (False, "TIMELINE")
+    kept = FenceRefusal.objects.filter(job_id=build.id_of(lease), reason="TIMELINE").order_by("id")
+    assert list(kept.values_list("point", flat=True)) == ["renew", "stage", "commit", "fail", "release"]
     nothing: Any = None  # not even looked at
     gate = EffectRuntime(JOB).grant_again(lease, nothing, nothing, grant_id=None, now=at(1))
     assert gate.word is Word.REFUSED
@@ -102,10 +107,60 @@ def test_only_a_raise_with_a_floor_takes_this_database_for_the_one():
     assert V.claim_job(ready, worker_id=RIVAL, now=at(5))
 
 
+@pytest.fixture
+def _noted(db) -> Iterator[None]:
+    """A file whose clock's mark has been noted beside it."""
+    if connection.vendor != "sqlite":
+        pytest.skip("this database tells by itself")
+    mark(0)
+    timeline.note("default")
+    timeline.forget("default")
+    yield
+    timeline.forget_note("default")
+
+
+def mark(seconds: float | None) -> None:
+    Scheduler._base_manager.update(clock_high_water=None if seconds is None else at(seconds))
+    timeline.forget("default")
+
+
+@pytest.mark.usefixtures("_noted")
+def test_an_older_copy_of_a_file_is_another_database_until_a_raise_with_a_floor():
+    assert not timeline.moved("default")
+    lease, ready = build.running(), build.enqueue()
+    mark(-1)  # as it was a second before
+    assert V.know_timeline(actor="w") is False
+    assert V.commit(lease, 1, now=at(1)).reason == "TIMELINE"
+    assert V.claim_job(ready, worker_id=RIVAL, now=at(1)) is None
+    V.raise_epoch(expected=1, **BY, now=at(2))
+    assert timeline.moved("default")
+    V.raise_epoch(expected=2, floor=8, **BY, now=at(3))
+    V.open_claims(**BY, now=at(4))
+    assert V.claim_job(ready, worker_id=RIVAL, now=at(5))
+
+
+@pytest.mark.usefixtures("_noted")
+@pytest.mark.parametrize("seconds", [0, 1, None])
+def test_a_file_that_is_no_older_than_its_note_is_the_same(seconds):
+    mark(seconds)
+    assert not timeline.moved("default")
+
+
+@pytest.mark.usefixtures("_noted")
+def test_without_a_note_or_where_none_can_be_written_nothing_is_told():
+    mark(70)
+    with mock.patch.object(Path, "write_text", side_effect=OSError):
+        timeline.note("default")
+    assert not timeline.moved("default")
+    timeline.forget_note("default")
+    mark(-1)
+    assert not timeline.moved("default")
+
+
 @pytest.mark.usefixtures("_tells")
 def test_connection_is_asked_once(django_assert_num_queries):
     timeline.forget("default")
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(1):  # and once in a connection's life for its rights
         assert not timeline.moved("default")
     with django_assert_num_queries(0):
         assert not timeline.moved("default")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from jobs.ledger import cancel, claim, renew, reports, settle, slots
+from jobs.ledger import cancel, cases, claim, renew, reports, settle, slots
 from jobs.ledger.fence import VERBS
 
 PLACES: dict[str, tuple[ModuleType, str]] = {
@@ -44,10 +44,12 @@ class Mutant:
         """Put the mutant in place of the real text until the test is over."""
         holder = getattr(self.module, self.place)
         text = holder[self.key] if self.key else holder
+        sets = text[0] if isinstance(text, tuple) else None
+        text = text if sets is None else text[1]  # of a ruling: what it writes, what it rests on
         assert text.count(self.old) == 1, f"{self}: stands {text.count(self.old)} times in {self.place}"
         changed = text.replace(self.old, self.new)
         if self.key:
-            monkeypatch.setitem(holder, self.key, changed)
+            monkeypatch.setitem(holder, self.key, changed if sets is None else (sets, changed))
         else:
             monkeypatch.setattr(self.module, self.place, changed)
 
@@ -59,6 +61,8 @@ def _mutations(condition: str) -> Iterator[tuple[str, str]]:
         (" > t.now", " >= t.now"),
         (" <= t.now", " < t.now"),
         (" <= %(asked)s", " < %(asked)s"),
+        (" > (SELECT now FROM t)", " >= (SELECT now FROM t)"),
+        (" <= (SELECT now FROM t)", " < (SELECT now FROM t)"),
     ):
         if strict in condition:
             yield "let slip by a tick", condition.replace(strict, slack)
@@ -176,6 +180,85 @@ OTHERS: dict[Place, tuple[tuple[str, str], ...]] = {
         ),
         ("key", "(s.key_valid_until IS NULL OR s.key_valid_until > t.now OR APPROVED)"),
     ),
+    ("close a case", cases, "CLOSE", ""): (
+        ("open", "closed_at IS NULL"),
+        ("effect", "effect_id = %(effect_id)s"),
+        ("kind", "kind = %(kind)s"),
+    ),
+    ("close what is moot", cases, "CLOSE_MOOT", ""): (
+        ("open", "closed_at IS NULL"),
+        ("job", "job_id {among:ids}"),
+        ("kind", "kind <> 'contradiction'"),
+    ),
+    ("touch a case", cases, "TOUCH", ""): (
+        ("open", "closed_at IS NULL"),
+        ("effect", "effect_id = %(effect_id)s"),
+    ),
+    ("void a question", cases, "VOID", ""): (
+        ("decision", "decision = ''"),
+        ("effect", "effect_id = %(effect_id)s"),
+    ),
+    ("decide", cases, "DECIDE", ""): (
+        ("proposal", "id = %(id)s"),
+        ("decision", "decision = ''"),
+        ("expiry", "(expires_at IS NULL OR expires_at > (SELECT now FROM t))"),
+    ),
+    ("come due", cases, "COMES_DUE", ""): (
+        ("job", "j.{id} = %(id)s"),
+        ("status", "j.{status} = {:waiting}"),
+        ("reason", "j.{wait_reason} = 'approval'"),
+    ),
+    ("take", cases, "TAKE", ""): (
+        ("case", "id = %(id)s"),
+        ("open", "closed_at IS NULL"),
+        ("owner", "(owner IN ('', CAST(%(by)s AS text)) OR owned_until <= (SELECT now FROM t))"),
+        ("owner", "owned_until <= (SELECT now FROM t)"),
+    ),
+    ("give back", cases, "GIVE_BACK", ""): (
+        ("case", "id = %(id)s"),
+        ("owner", "owner = %(by)s"),
+    ),
+    ("park", cases, "PARK", ""): (
+        ("case", "id = %(id)s"),
+        ("open", "closed_at IS NULL"),
+    ),
+    ("use an approval", slots, "USE_APPROVAL", ""): (
+        ("effect", "effect_id = %(id)s"),
+        ("verdict", "verdict = 'send'"),
+        ("decision", "decision = 'approved'"),
+        ("unused", "grant_id IS NULL"),
+        ("version", "slot_version = %(version)s"),
+        ("digest", "payload_digest = %(digest)s"),
+        ("expiry", "expires_at > (SELECT now FROM t)"),
+    ),
+    ("ruling happened", reports, "RULE", ""): (
+        ("effect", "s.id = %(id)s"),
+        ("version", "s.version = %(version)s"),
+        ("status", "GUARD"),
+    ),
+    **{
+        (f"ruling {verdict}", reports, "RULINGS", verdict): tuple(
+            (predicate, text) for predicate, text in conditions
+        )
+        for verdict, conditions in {
+            "did_not_happen": [("status", "s.status = 'unknown'")],
+            "abandon": [
+                ("status", "s.status IN ('unknown', 'prepared', 'absent')"),
+                ("status", "s.in_conflict AND s.status <> 'executing'"),
+                ("status", "s.status <> 'executing'"),
+            ],
+            "use_recorded": [("conflict", "s.in_conflict")],
+            "rebind": [
+                ("conflict", "s.in_conflict"),
+                ("grants", "s.grants = 0"),
+                ("status", "s.status IN ('prepared', 'absent')"),
+            ],
+            "revise": [
+                ("conflict", "s.in_conflict"),
+                ("status", "s.status NOT IN ('executing', 'unknown')"),
+            ],
+        }.items()
+    },
     ("resolve", reports, "RESOLVE", ""): (
         ("status", "j.{status} = {:uncertain}"),
         ("open_effects", "j.{open_effects} = 0"),

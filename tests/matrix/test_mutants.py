@@ -6,6 +6,7 @@ import pytest
 from django.db import DatabaseError
 
 from jobs.ledger import claim, settle
+from tests.matrix.case_statements import CASES
 from tests.matrix.claim_statements import CLAIMS
 from tests.matrix.effect_statements import EFFECTS
 from tests.matrix.held_statements import HELD
@@ -15,7 +16,7 @@ from tests.matrix.score import tell
 from tests.matrix.trial import Case, Statement, answer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.looks_alike]
-STATEMENTS = {statement.name: statement for statement in (*HELD, *CLAIMS, *PEOPLE, *EFFECTS)}
+STATEMENTS = {statement.name: statement for statement in (*HELD, *CLAIMS, *PEOPLE, *EFFECTS, *CASES)}
 
 
 @pytest.fixture(autouse=True)

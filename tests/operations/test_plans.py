@@ -40,7 +40,7 @@ def failed(count):
     leases = runtime.claim(
         worker_id="w", queues=[build.QUEUE], kinds=[build.KIND], max_claims=count, ttl=60, now=build.T0
     )
-    ends = [Ending.fail(lease, "HANDLER_CONTENT_FAILED", "no good") for lease in leases]
+    ends = [Ending.fail(lease, "HANDLER_CONTENT_FAILED", "no good", retry_after=None) for lease in leases]
     assert all(outcome.landed for outcome in runtime.end(ends, now=build.at(1)))
     assert len(leases) == count
     return sorted(build.id_of(lease) for lease in leases)
@@ -225,7 +225,7 @@ def test_revoked_token_stops_the_plan(ola):
 
 
 def test_killed_run_goes_on_where_it_was_and_does_no_row_twice(ola, monkeypatch):
-    """The run dies inside the second row's transaction; a run that still thinks it is the one finds it done."""
+    """It dies inside the second row's transaction; a run that does not know it is over finds the first one done."""
     ids, real, seen = failed(3), jobwork.retry, []
 
     def dies_at_the_second(job_id, **more):

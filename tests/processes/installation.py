@@ -203,18 +203,7 @@ class Installation:
         and stderr go instead of the log.
         """
         log = self.folder / f"worker-{len(self.workers)}.log"
-        env = {
-            **os.environ,
-            "DATABASE_URL": self.url,
-            "DATABASE_DIRECT_URL": "",
-            "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
-            "PYTHONPATH": str(ROOT),
-            "INTERLOCK_LEASE_SECONDS": str(self.lease_seconds),
-            "INTERLOCK_HEARTBEAT_SECONDS": "1",
-            "LOG_LEVEL": "INFO",
-            "LOG_FORMAT": "json",
-            **(environment or {}),
-        }
+        env = {**self._environment(), **(environment or {})}
         if failpoints:
             env = {"INTERLOCK_ALLOW_FAILPOINTS": "1", **env, "INTERLOCK_FAILPOINTS": failpoints}
         command = [sys.executable, str(ROOT / "manage.py"), "runworker", *arguments]
@@ -230,6 +219,32 @@ class Installation:
             )
         self.workers.append(WorkerProcess(process, log))
         return self.workers[-1]
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "DATABASE_URL": self.url,
+            "DATABASE_DIRECT_URL": "",
+            "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
+            "PYTHONPATH": str(ROOT),
+            "INTERLOCK_LEASE_SECONDS": str(self.lease_seconds),
+            "INTERLOCK_HEARTBEAT_SECONDS": "1",
+            "LOG_LEVEL": "INFO",
+            "LOG_FORMAT": "json",
+        }
+
+    def manage(self, *command: str, code: int = 0) -> str:
+        """Run a command of `manage.py` as a person would, see how it ends, and return what it printed."""
+        ran = subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), *command],
+            cwd=ROOT,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        return ran.stdout
 
     def drain(self, *arguments: str) -> None:
         """Run a worker until nothing is ready or running, and see that it ended well."""

@@ -35,12 +35,16 @@ from django.db import connections
 from jobs import measures
 from jobs.ledger.settle import Ended
 from jobs.outcomes import Lease, Outcome, Refused
+from tests.races.orders import Place, orders
 from tests.races.players import ALIAS, Player, Prepare, Stage
-from tests.races.steps import BEGIN, COMMIT, NOTHING, Step
+from tests.races.steps import BEGIN, BESIDE, COMMIT, NOTHING, Step
 
 PATIENCE = 20.0
 """Seconds after which a statement that neither ends nor waits for a lock fails the test."""
 GLANCE = 0.002
+"""Seconds that a statement which may meet a lock is given, before the server is asked whether it waits."""
+LOOK = 0.1
+"""The same for one that by all we know meets none."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ class Run:
     """What each verb returned, or the exception that it raised."""
     waited: set[str] = field(default_factory=set)
     """The actors that had to wait for another one's lock."""
+    stands_for: int = 1
+    """How many orders this is one of; 0 where a run before has stood for it too."""
 
     def before(self, first: str, second: str) -> bool:
         """Return whether `first` had committed its last when `second` did; false when either never did."""
@@ -76,6 +82,9 @@ class Explored:
     """What a walk has seen."""
 
     schedules: int = 0
+    """Orders that were run."""
+    orders: int = 0
+    """Orders that these stand for: those too that differ only in steps which cannot meet."""
     complete: bool = False
     """Whether every schedule was run, none left out by `most`."""
     waits: int = 0
@@ -90,6 +99,7 @@ class Explored:
     def add(self, run: Run) -> None:
         """Count one schedule."""
         self.schedules += 1
+        self.orders += run.stands_for
         self.waits += bool(run.waited)
         counted = measures.drain()
         self.retries += sum(int(str(c["count"])) for c in counted if c["measure"] == "transaction_retry")
@@ -125,22 +135,25 @@ class Race:
         most: int | None = None,
         every_statement: bool = False,
         every_order: bool = False,
+        beside: frozenset[str] = NOTHING,
         tolerate: tuple[type[Exception], ...] = (),
         schedule: str = "",
     ) -> Explored:
         """Run `scene` under every schedule and check each; a failure carries the schedule it came from.
 
+        Explored.orders tells how many orders those that were run stand for (tests/races/orders.py).
         `most` cuts the walk off; `every_statement` also holds before the statements that no other actor can
-        meet, `every_order` runs also what differs only in steps that do not meet; an actor may raise Refused
-        and what `tolerate` names; `schedule` runs one order only, as a failure printed it.
+        meet, `every_order` runs also what differs only in steps that do not meet; `beside` names tables that
+        only one of these actors touches; an actor may raise Refused and what `tolerate` names; `schedule`
+        runs one order only, as a failure printed it.
         """
-        self.stage.every_statement = every_statement
+        self.stage.every_statement, self.stage.beside = every_statement, BESIDE | beside
         explored = Explored()
         todo: list[_Prefix] = [_Prefix(0, 0, 0, schedule.split(), NOTHING)]
         pushed = 0
         while todo and explored.schedules != most:
             prefix = heapq.heappop(todo)
-            nodes = self._checked(scene(), prefix, explored, tolerate)
+            nodes = self._checked(scene(), prefix, explored, tolerate, every_order)
             if schedule:
                 return explored
             switches = 0
@@ -156,10 +169,16 @@ class Race:
         return explored
 
     def _checked(
-        self, scene: Scene, prefix: _Prefix, explored: Explored, tolerate: tuple[type[Exception], ...]
+        self,
+        scene: Scene,
+        prefix: _Prefix,
+        explored: Explored,
+        tolerate: tuple[type[Exception], ...],
+        every_order: bool,
     ) -> list[_Node]:
         run = Run()
-        nodes = self._play(scene, prefix, run)
+        nodes, places = self._play(scene, prefix, run)
+        run.stands_for = 1 if every_order else orders(places)
         explored.add(run)
         try:
             for name, answer in run.answers.items():
@@ -173,8 +192,11 @@ class Race:
             raise
         return nodes
 
-    def _play(self, scene: Scene, prefix: _Prefix, run: Run) -> list[_Node]:
-        """Run one schedule; returns where it could have gone another way."""
+    def _play(self, scene: Scene, prefix: _Prefix, run: Run) -> tuple[list[_Node], list[Place]]:
+        """Run one schedule; returns where it could have gone another way, and what was run.
+
+        The latter is empty when a run before has stood for this one.
+        """
         while len(self.players) < len(scene.actors):
             self.players.append(Player(self.stage))
         cast = self.players[: len(scene.actors)]
@@ -183,7 +205,8 @@ class Race:
         self._settle(cast, run)
         nodes: list[_Node] = []
         asleep = prefix.asleep
-        last = ""
+        last, seen_before = "", False
+        places: list[Place] = []
         while any(player.busy for player in cast):
             occupied = any(player.inside for player in cast)
             able = {p.name: p for p in cast if p.held and not (p.step.label == BEGIN and occupied)}
@@ -199,14 +222,16 @@ class Race:
             node = _Node(chosen.name, last, steps, NOTHING if repeats else asleep)
             nodes.append(node)
             if not repeats:
+                seen_before = seen_before or chosen.name in asleep
                 asleep = frozenset(steps) if chosen.name in asleep else node.asleep_after(chosen.name, asleep)
             run.choices.append(chosen.name)
             run.story.append(f"{chosen.name}: {chosen.step.label}")
             last = chosen.name
+            places.append(Place(chosen.name, chosen.step, chosen.arrived_at))
             chosen.let_go()
             self._settle(cast, run)
         run.answers = {player.name: player.answer for player in cast}
-        return nodes
+        return nodes, [] if seen_before else places
 
     def _settle(self, cast: Sequence[Player], run: Run, *, patient: bool = False) -> None:
         """Return when every statement that was let go has ended or waits for a lock.
@@ -216,7 +241,7 @@ class Race:
         ends = time.monotonic() + PATIENCE
         while patient or any(player.moving and not player.waits for player in cast):
             try:
-                player = self.stage.events.get(timeout=GLANCE)
+                player = self.stage.events.get(timeout=GLANCE if patient or _may_wait(cast) else LOOK)
             except queue.Empty:
                 if time.monotonic() > ends:
                     raise AssertionError(f"{[p.name for p in cast if p.moving]} never ended") from None
@@ -224,7 +249,7 @@ class Race:
                     self._ask_who_waits(cast, run)
                 continue
             patient, waited = False, player.waits
-            done = player.arrive()
+            done = player.arrive(len(run.choices))
             if done.label == COMMIT:
                 run.commits.append(player.name)
             if not player.busy:
@@ -236,17 +261,28 @@ class Race:
         if not self.rows_are_locked:
             return
         moving = [player for player in cast if player.moving]
-        with self.monitor.cursor() as cursor:
-            cursor.execute(
-                "SELECT pid FROM unnest(%s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0",
-                [[player.pid for player in moving]],
-            )
-            waiting = {row[0] for row in cursor.fetchall()}
+        pids = ",".join(str(player.pid) for player in moving)
+        asked = (
+            f"SELECT pid FROM unnest('{{{pids}}}'::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0"
+        )
+        self.monitor.ensure_connection()
+        waiting = {row[0] for row in self.monitor.connection.execute(asked).fetchall()}
         for player in moving:
             if player.pid in waiting and not player.waits:
                 run.waited.add(player.name)
                 run.story.append(f"{player.name} waits for a lock")
             player.waits = player.pid in waiting
+
+
+def _may_wait(cast: Sequence[Player]) -> bool:
+    """Return whether one that moves may have met a lock: then the server is asked soon."""
+    return any(
+        player.step.may_wait_for(other.holds)
+        for player in cast
+        if player.moving and not player.waits
+        for other in cast
+        if other is not player and other.busy
+    )
 
 
 @dataclass(order=True)

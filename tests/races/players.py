@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from tests.races.steps import BEGIN, COMMIT, ROLLBACK, Step, step_of
+from tests.races.steps import BEGIN, BESIDE, COMMIT, ROLLBACK, Step, step_of
 
 ALIAS = "default"
 Prepare = Callable[[BaseDatabaseWrapper], None]
@@ -26,6 +26,8 @@ class Stage:
     events: queue.SimpleQueue[Player] = field(default_factory=queue.SimpleQueue)
     """Players that have come to their next hold, or to their end."""
     every_statement: bool = False
+    beside: frozenset[str] = BESIDE
+    """Tables whose rows only one actor can reach, by another lock: no hold before them."""
     keeps_snapshots: bool = False
     over: bool = False
 
@@ -38,13 +40,14 @@ class Player(threading.Thread):
         self.stage = stage
         self.step = Step()
         """What it is held before, or in."""
-        self.pid = 0
+        self.pid = self.arrived_at = 0
         self.held = self.moving = self.waits = self.busy = self.inside = False
         self.answer: Any = None
         """What its program returned, or raised."""
         self._programs: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._go = threading.Semaphore(0)
-        self._next = self._touched = Step()
+        self._next = self._touched = self._had = Step()
+        """What its transaction has touched, with and without the statement that it is held before or in."""
         self.start()
 
     # -- the scheduler's side
@@ -61,13 +64,22 @@ class Player(threading.Thread):
         self.held, self.moving = False, True
         self._go.release()
 
-    def arrive(self) -> Step:
-        """Note that the statement let go has ended, and return it: held before the next one now, or done."""
+    def arrive(self, after: int) -> Step:
+        """Note that the statement let go has ended, and return it: held before the next one now, or done.
+
+        `after` is how many steps of all had been let go by then.
+        """
+        self.arrived_at = after
         done, self.step = self.step, self._next
         self.moving = self.waits = False
         self.inside = self.inside and done.label not in (COMMIT, ROLLBACK)
         self.held = self.busy = bool(self.step.label)
         return done
+
+    @property
+    def holds(self) -> Step:
+        """What its transaction may have locks on by now."""
+        return self._had if self.held or self.waits else self._touched
 
     def leave(self) -> None:
         """End the thread, wherever it is held; `stage.over` is set."""
@@ -90,7 +102,7 @@ class Player(threading.Thread):
                     if connection.features.has_select_for_update:
                         self.pid = connection.connection.info.backend_pid
                     self.answer = answer_of(program)
-                    self._touched = Step()
+                    self._had = self._touched = Step()
                     self._report(Step())
         finally:
             connection.close()
@@ -99,22 +111,25 @@ class Player(threading.Thread):
         end = getattr(connection, method)
 
         def held() -> Any:
-            self._hold(Step(label, final=True).after(self._touched))
-            self._touched = Step()
-            return end()
+            self._hold_at(Step(label, final=True).after(self._touched))
+            try:
+                return end()
+            finally:
+                self._had = self._touched = Step()
 
         setattr(connection, method, held)
 
     def _statement(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         inside = context["connection"].in_atomic_block
         step = replace(step_of(sql), final=not inside, keeps_snapshot=self.stage.keeps_snapshots)
-        self._touched = step.after(self._touched)
-        if step.seen or self.stage.every_statement:
-            self._hold(step)
+        self._had = self._touched
+        self._touched = step.after(self._had)
+        self._hold_at(step)
         return execute(sql, params, many, context)
 
-    def _hold(self, step: Step) -> None:
-        if not self.stage.over:
+    def _hold_at(self, step: Step) -> None:
+        seen = self.stage.every_statement or step.seen(self.stage.beside)
+        if seen and not self.stage.over:
             self._report(step)
             self._go.acquire()
 

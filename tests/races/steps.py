@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 
 NOTHING: frozenset[str] = frozenset()
 BEGIN, COMMIT, ROLLBACK = "BEGIN", "COMMIT", "ROLLBACK"
@@ -33,10 +34,11 @@ class Step:
     keeps_snapshot: bool = False
     """Whether its transaction goes on seeing what had been committed when it began."""
 
-    @property
-    def seen(self) -> bool:
-        """Whether another actor could notice it at all."""
-        return self.table not in BESIDE and not any(word in self.label for word in _UNSEEN)
+    def seen(self, beside: frozenset[str]) -> bool:
+        """Return whether another actor could notice it at all."""
+        if self.final and self.label in (COMMIT, ROLLBACK):
+            return not self.touches <= beside
+        return self.table not in beside and not any(word in self.label for word in _UNSEEN)
 
     @property
     def touches(self) -> frozenset[str]:
@@ -57,16 +59,25 @@ class Step:
             met = met or other.writes & self.touches
         return bool(met)
 
+    def may_wait_for(self, held: Step) -> bool:
+        """Return whether a transaction that touched `held` may make this statement wait."""
+        met = self.writes & (held.writes | held.shares) or self.shares & held.writes
+        return bool(met) and self.label not in (COMMIT, ROLLBACK)
+
     def after(self, earlier: Step) -> Step:
         """Return this step with what its transaction touched before."""
-        return replace(
-            self,
-            reads=self.reads | earlier.reads,
-            shares=self.shares | earlier.shares,
-            writes=self.writes | earlier.writes,
+        return Step(
+            self.label,
+            self.table,
+            self.reads | earlier.reads,
+            self.shares | earlier.shares,
+            self.writes | earlier.writes,
+            self.final,
+            self.keeps_snapshot,
         )
 
 
+@cache
 def step_of(sql: str) -> Step:
     """Return a statement as a step, with a label of two or three words."""
     if sql.startswith(BEGIN):

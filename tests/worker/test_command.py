@@ -77,6 +77,7 @@ def test_drained_it_ends_with_code_0_and_has_told_its_id_first() -> None:
     assert worker.stopped_at is not None
 
 
+@pytest.mark.looks_alike
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_an_idle_worker_with_code_0(number: signal.Signals) -> None:
@@ -87,6 +88,7 @@ def test_a_signal_stops_an_idle_worker_with_code_0(number: signal.Signals) -> No
     assert process.returncode == 0
 
 
+@pytest.mark.looks_alike
 @pytest.mark.django_db(transaction=True)
 def test_it_works_with_stdout_closed_and_nobody_reading_its_log() -> None:
     read, write = os.pipe()
@@ -101,6 +103,7 @@ def test_it_works_with_stdout_closed_and_nobody_reading_its_log() -> None:
     assert process.wait(60) == 0
 
 
+@pytest.mark.looks_alike
 @pytest.mark.django_db(transaction=True)
 def test_without_a_database_it_waits_and_still_stops_when_told_to() -> None:
     broken = environment(DATABASE_URL="postgresql://nobody@127.0.0.1:1/nowhere")
@@ -137,6 +140,7 @@ def test_two_processes_drain_together_and_the_parent_ends_with_code_0() -> None:
     assert log.decode().count("\nworker ") == 2
 
 
+@pytest.mark.looks_alike
 @pytest.mark.django_db(transaction=True)
 def test_a_signal_to_the_parent_stops_its_children_in_order() -> None:
     process = start("--processes", "2")

@@ -36,6 +36,20 @@ def test_many_coroutines_run_at_a_time_on_one_thread() -> None:
     assert len(threads) == 1
 
 
+def test_a_coroutine_runs_again_after_its_worker_was_lost() -> None:
+    async def handler() -> str:
+        return "again"
+
+    task = kind(handler)
+    (job_id,) = enqueue(task)
+    assert Job.objects.claim_job(job_id, worker_id="gone")
+    Job.objects.raise_epoch(expected=1, actor="ann", reason="it is gone")
+    run = Running(kinds=[task.name], drain=True)
+    run.start()
+    assert run.join() == 0
+    assert (row(job_id).status, row(job_id).error_message) == (JobStatus.SUCCEEDED, "")
+
+
 def test_a_coroutine_past_its_limit_is_cancelled_at_its_await() -> None:
     ended = threading.Event()
 

@@ -1,0 +1,133 @@
+"""The audit: what people did, sealed in a chain; newest first, each with what it changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.db.models import QuerySet
+from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
+
+from console import history, wording
+from console.pages.base import Page
+from jobs import chain
+from jobs.models import AuditEntry, AuditHead
+from jobs.models.audit import WIDTHS
+
+SIZE = 50
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
+LONGEST = 300
+"""Characters shown of one value."""
+
+
+def _word(name: str, label: Any, example: str) -> forms.CharField:
+    widget = forms.TextInput(attrs={"placeholder": example})
+    return forms.CharField(label=label, max_length=WIDTHS[name], required=False, widget=widget)
+
+
+class AuditFilter(forms.Form):
+    """What the address may name. Each of them is exact: the chain is long, and nothing else is indexed."""
+
+    actor = _word("actor", _("Person"), "ada")
+    action = _word("action", _("Action"), "force_cancel")
+    object_type = _word("object_type", _("Object"), "job, case, queue")
+    object_id = _word("object_id", _("Its id"), "")
+    before = forms.IntegerField(min_value=1, max_value=2**62, required=False, widget=forms.HiddenInput)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One value that an act changed; None where there was, or is, none."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry as the page shows it; `sound`: its seal is the seal of what it says."""
+
+    entry: AuditEntry
+    verb: str
+    changes: list[Changed]
+    sound: bool
+
+
+class AuditPage(Page):
+    """The chain's entries."""
+
+    template_name = "console/audit/page.html"
+    folder = "console/audit"
+    regions = ("table",)
+
+    @cached_property
+    def filters(self) -> AuditFilter:
+        """The filters that the address names."""
+        return AuditFilter(self.request.GET)
+
+    def page(self) -> dict[str, Any]:
+        """Return the filters."""
+        return {"title": _("Audit"), "filters": self.filters}
+
+    def table(self) -> dict[str, Any]:
+        """Return one page of the chain, and what is known of the whole of it."""
+        head = AuditHead.objects.first()
+        if not self.filters.is_valid():
+            return {"http_status": 400, "head": head, "rows": [], "problems": True}
+        given = {name: value for name, value in self.filters.cleaned_data.items() if value}
+        before = given.pop("before", None)
+        found = self._found(given, before)
+        rows = found[:SIZE]
+        return {
+            "head": head,
+            "rows": [_row(entry) for entry in rows],
+            "filtered": bool(given),
+            "on_first": before is None,
+            "first_url": "?" + urlencode(given),
+            "older_url": "?" + urlencode({**given, "before": rows[-1].seq}) if len(found) > SIZE else "",
+        }
+
+    def _found(self, given: dict[str, Any], before: int | None) -> list[AuditEntry]:
+        entries: QuerySet[AuditEntry] = AuditEntry.objects.filter(**given)
+        if before is not None:
+            entries = entries.filter(seq__lt=before)
+        return list(entries.order_by("-seq")[: SIZE + 1])
+
+
+def _row(entry: AuditEntry) -> Row:
+    return Row(entry, history.said(entry.action), _changes(entry), chain.sound(entry))
+
+
+def _changes(entry: AuditEntry) -> list[Changed]:
+    """Return what differs between before and after; what only one of them names was added or taken away."""
+    was, now = _read(entry.before), _read(entry.after)
+    return [
+        Changed(name, _text(was, name), _text(now, name))
+        for name in sorted({*was, *now})
+        if was.get(name) != now.get(name) or (name in was) != (name in now)
+    ]
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:  # tampered with: the page that shows it must stand
+        value = text
+    return value if isinstance(value, dict) else {} if value is None else {"": value}
+
+
+def _text(values: dict[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    if value in (None, ""):
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if _INSTANT.fullmatch(text):
+        return wording.stamp(datetime.fromisoformat(text))
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

@@ -1,0 +1,286 @@
+"""Operations from the console: offered where legal, refused where the world moved, told truthfully."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from console import moves
+from jobs.explain import clock
+from jobs.models import AuditEntry, EffectSlot, Job, Queue, Scheduler
+from jobs.operations import jobwork
+from jobs.outcomes import Refused
+from jobs.status import JobStatus
+from tests import build
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(browse):
+    return browse("operator")
+
+
+@pytest.fixture
+def admin(browse):
+    return browse("admin")
+
+
+def text_of(answer):
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())))
+
+
+def found(pattern, page):
+    """Return the first group of what must be there."""
+    match = re.search(pattern, page, re.DOTALL)
+    assert match
+    return match[1]
+
+
+def act(client, name, job_id, follow=False, **sent):
+    version = Job.objects.get(pk=job_id).state_version
+    data = {"version": version, "reason": "my own words", **sent}
+    return client.post(reverse(f"admin:job-{name}", args=[job_id]), data, follow=follow)
+
+
+def forget_log_in(client):
+    """The person logged in long ago."""
+    session = client.session
+    session["proved_at"] = 1
+    session.save()
+
+
+def test_every_button_is_for_what_would_be_accepted_and_changes_something(django_user_model):
+    user = django_user_model.objects.create_superuser("root")
+    cases = [(status, False) for status in JobStatus] + [(JobStatus.PENDING, True), (JobStatus.FAILED, True)]
+    for status, held in cases:
+        job = Job.objects.get(pk=build.id_of(build.job(status, held=held)))
+        offered = moves.by_people(job)
+        for verb in ("cancel", "force_cancel", "retry", "revise", "hold", "unhold"):
+            more: dict[str, Any] = {"arguments": {}} if verb == "revise" else {}
+            with build.undone():
+                try:
+                    getattr(jobwork, verb)(
+                        job.id, actor=user, reason="r", seen_version=job.state_version, **more
+                    )
+                except Refused:
+                    pass
+                changed = Job.objects.get(pk=job.id).state_version != job.state_version
+            # A force cancel of what nobody runs is legal, and a plain one does the same.
+            assert changed == (verb in offered) or verb == "force_cancel", (status, held, verb)
+            assert changed or verb not in offered
+
+
+def test_viewer_sees_no_button_and_an_operator_those_of_the_status(viewer, operator):
+    job_id = build.enqueue()
+    url = reverse("admin:job", args=[job_id])
+    assert 'id="acts"' not in viewer.get(url).content.decode()
+    shown = found(r'id="acts">(.*?)</div>', operator.get(url).content.decode())
+    names = re.findall(r"/jobs/[^/]+/([a-z-]+)/", shown)
+    assert names == ["hold", "revise", "cancel"]
+
+
+def test_force_cancel_asks_who_this_is_and_says_what_became_of_it(operator, django_user_model):
+    from axes.models import AccessAttempt
+
+    user = django_user_model.objects.get(username="operator-1")
+    user.set_password("a password")
+    user.save()
+    operator.force_login(user)
+    lease = build.running()
+    build.effect(lease, status="executing")
+    job_id = build.id_of(lease)
+    forget_log_in(operator)
+    url = reverse("admin:job-force-cancel", args=[job_id])
+    page = text_of(operator.get(url))
+    assert "Its code may still be running" in page
+    assert "1 outside effect is open" in page
+    assert "asks once more who you are" in page
+
+    asked = act(operator, "force-cancel", job_id)
+    assert "Say once more who you are" in text_of(asked)
+    sent = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.content.decode()))
+    sent.pop("csrfmiddlewaretoken", None)
+    assert sent["reason"] == "my own words"
+    wrong = operator.post(url, {**sent, "password": "wrong"})
+    assert "This is not your password" in text_of(wrong)
+    kept = AccessAttempt.objects.get()
+    assert "wrong" not in kept.post_data + kept.get_data
+    assert "my own words" not in kept.post_data
+    again = operator.post(url, {**sent, "password": "a password"})
+    assert "my own words" in again.content.decode()
+    assert Job.objects.get(pk=job_id).status == "running"
+
+    done = act(operator, "force-cancel", job_id, follow=True)
+    assert "It is uncertain, not cancelled" in text_of(done)
+    assert Job.objects.get(pk=job_id).status == "uncertain"
+    assert EffectSlot.objects.get(job_id=job_id).status == "unknown"
+    entry = AuditEntry.objects.latest("seq")
+    assert (entry.action, entry.source, entry.user) == ("force_cancel", "console", "operator-1")
+    assert "Open the case" in text_of(done)
+
+
+def test_stale_form_writes_nothing_and_says_what_changed_by_whom(operator):
+    job_id = build.enqueue()
+    seen = Job.objects.get(pk=job_id).state_version
+    Job.objects.hold(job_id, actor="someone else", reason="wait for me")
+    answer = act(operator, "cancel", job_id, version=seen, reason="the words I typed")
+    page = text_of(answer)
+    assert answer.status_code == 409
+    assert "Nothing was written" in page
+    assert re.search(r"someone else put it on hold at \d\d:\d\d:\d\d", page)
+    assert "the words I typed" in page
+    job = Job.objects.get(pk=job_id)
+    assert job.status == "pending"
+    assert f'name="version" value="{job.state_version}"' in answer.content.decode()
+
+
+def test_form_for_what_has_ended_meanwhile_comes_back_without_a_button(operator):
+    lease = build.running()
+    job_id = build.id_of(lease)
+    seen = Job.objects.get(pk=job_id).state_version
+    assert Job.objects.commit(lease, {}, now=build.at(1)).landed
+    answer = act(operator, "cancel", job_id, version=seen)
+    assert answer.status_code == 409
+    assert "The job has already ended: it is succeeded" in text_of(answer)
+    assert '<button class="button danger"' not in answer.content.decode()
+
+
+def test_cancel_of_a_running_job_is_told_as_asked_for_not_as_done(operator):
+    job_id = build.id_of(build.running())
+    page = text_of(act(operator, "cancel", job_id, follow=True))
+    assert "It is not cancelled yet" in page
+    assert "asked for a cancel" in page
+
+
+def test_input_is_revised_as_json_and_a_secret_never_reaches_the_form(operator):
+    job_id = build.enqueue({"n": 1, "card": {"password": "hunter2"}})
+    url = reverse("admin:job-revise", args=[job_id])
+    page = operator.get(url).content.decode()
+    assert "hunter2" not in page
+    assert "type all of it anew" in page
+    broken = act(operator, "revise", job_id, arguments='{"n": 2')
+    assert broken.status_code == 400
+    assert "This is no JSON" in text_of(broken)
+    assert act(operator, "revise", job_id, arguments='{"n": 2}').status_code == 302
+    assert Job.objects.get(pk=job_id).input == '{"n":2}'
+    assert '"n": 2' in html.unescape(operator.get(url).content.decode())
+
+
+def test_queue_is_paused_until_a_time_and_resumed_with_a_reason(operator):
+    url = reverse("admin:queue-pause") + "?queue=mail"
+    sent = {"queue": "mail", "reason": "provider is down", "length": "until", "until": ""}
+    assert "Say the time until which" in text_of(operator.post(url, sent))
+    page = text_of(operator.post(url, sent | {"until": "2999-01-02T03:04"}, follow=True))
+    assert "Queue mail is paused until 2999-01-02 03:04 UTC" in page
+    paused = Queue.objects.filter(paused_by="operator-1", paused_until="2999-01-02T03:04:00Z")
+    assert paused.get().name == "mail"
+    url = reverse("admin:queue-resume") + "?queue=mail"
+    assert "provider is down" in text_of(operator.get(url))
+    sent = {"queue": "mail", "reason": "it is up", "paused_by": "operator-1"}
+    Job.objects.pause_queue("mail", actor="another", reason="no, wait")
+    stale = operator.post(url, sent)
+    assert stale.status_code == 409
+    assert "another has paused the queue mail anew" in text_of(stale)
+    assert "no, wait" in text_of(stale)
+    assert "it is up" in text_of(stale)
+    done = operator.post(url, sent | {"paused_by": "another"}, follow=True)
+    assert "is open again" in text_of(done)
+    assert "The queue is open" in text_of(operator.get(url))
+
+
+def test_worker_is_fenced_after_its_price_was_told(operator):
+    lease = build.running(now=clock())
+    build.effect(lease, status="executing", amount="42.00", currency="EUR")
+    worker = Job.objects.get(pk=build.id_of(lease)).worker_id
+    build.register(worker)
+    url = reverse("admin:worker-fence") + f"?worker={worker}"
+    page = text_of(operator.get(url))
+    assert re.search(r"Attempts lost 1 .*Effects that become unknown 1 .*42.00 EUR", page)
+    done = operator.post(url, {"worker": worker, "reason": "it hangs"}, follow=True)
+    assert "is fenced; 1 lease was ended" in text_of(done)
+    assert "operator-1 fenced it" in text_of(operator.get(url))
+
+
+def test_epoch_is_raised_by_typed_words_only_and_not_by_one_who_saw_another(admin):
+    lease = build.running()
+    build.effect(lease, status="executing", amount="42.00", currency="EUR")
+    epoch = Scheduler.objects.get().epoch
+    url = reverse("admin:epoch-raise")
+    page = text_of(admin.get(url))
+    assert re.search(
+        r"Workers fenced 1 Attempts lost 1 Effects that become unknown 1 Amount at risk 42.00 EUR", page
+    )
+    assert "Would less do?" in page
+    place = found(r"raise \d+ in (\w+)", page)
+    sent = {"epoch": epoch, "reason": "two owners", "typed": f"raise {epoch} in MOON"}
+    assert admin.post(url, sent).status_code == 400
+    build.raise_epoch()
+    stale = admin.post(url, sent | {"typed": f"raise {epoch} in {place}"})
+    assert stale.status_code == 409
+    assert "somebody raised it first" in text_of(stale)
+    assert "two owners" in text_of(stale)
+    sent |= {"epoch": epoch + 1, "typed": f"raise {epoch + 1} in {place}", "close_claims": "on"}
+    done = text_of(admin.post(url, sent, follow=True))
+    assert f"Epoch {epoch + 2} rules" in done
+    assert "Leases not yet taken back 1" in done
+    assert not Scheduler.objects.get().claims_open
+
+
+def test_drain_says_what_the_command_says(admin, viewer):
+    from jobs.operations import drain
+
+    url = reverse("admin:drain")
+    lease = build.running()
+    page = text_of(viewer.get(url))
+    assert drain.look().verdict == "BLOCKED"
+    assert "BLOCKED" in page
+    assert "Close claims" not in page.replace("Close claims, so", "")
+    admin.post(reverse("admin:claims-close") + "?from=drain", {"reason": "release"}, follow=True)
+    assert re.search(r"WAIT 1 of 8 checks", text_of(viewer.get(url)))
+    assert Job.objects.commit(lease, {}, now=build.at(1)).landed
+    assert "SAFE Everything is at zero" in text_of(viewer.get(url))
+
+
+def test_audit_shows_what_changed_page_by_page_and_marks_what_was_tampered_with(operator, viewer):
+    from console.pages import audit
+
+    job_id = build.enqueue()
+    for n in range(3):
+        Job.objects.hold(job_id, actor=f"person-{n}", reason=f"reason {n}")
+        Job.objects.unhold(job_id, actor=f"person-{n}", reason="done")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audit, "SIZE", 4)
+        page = viewer.get(reverse("admin:audit"), {"object_type": "job", "object_id": str(job_id)})
+        older = html.unescape(found(r'href="(\?[^"]*before=\d+)"', page.content.decode()))
+        rest = text_of(viewer.get(reverse("admin:audit") + older))
+    assert "person-2 lifted the hold done" in text_of(page)
+    assert "reason 0" in rest
+    assert "person-2" not in rest
+    assert re.search(r"<dt>hold_reason</dt><dd><del>operator</del> *</dd>", page.content.decode())
+    assert "is not the seal" not in text_of(page)
+    assert text_of(viewer.get(reverse("admin:audit"), {"actor": "nobody"})).count("No entry matches") == 1
+    with build.unguarded():
+        from django.db import connection
+
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE jobs_auditentry SET reason = 'another' WHERE reason = 'reason 1'")
+    assert "its seal is not the seal of this" in text_of(viewer.get(reverse("admin:audit")))
+
+
+def test_guessed_password_locks_the_name_out_and_the_page_says_until_when(
+    client, django_user_model, settings
+):
+    django_user_model.objects.create_user("ada", password="right", is_staff=True)
+    url = reverse("admin:login")
+    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+        assert client.post(url, {"username": "ada", "password": "no"}).status_code == 200
+    for password in ("no", "right"):
+        answer = client.post(url, {"username": "ada", "password": password})
+        assert answer.status_code == 429
+        assert re.search(r"It opens by itself: in (15|14) min", text_of(answer))
+        assert 0 < int(answer["Retry-After"]) <= 900
+    django_user_model.objects.create_user("bob", password="right", is_staff=True)
+    assert client.post(url, {"username": "bob", "password": "right"}).status_code == 302
