@@ -88,7 +88,7 @@ def prepare(
     with transaction.atomic(using):
         now = now or clock(using)
         plan = Plan.objects.using(using).create(
-            action=action,
+            action=PlanAction(action).value,
             reason=reason,
             filters=[list(pair) for pair in filters],
             queues=sorted({one.queue for one in found}),
