@@ -513,6 +513,7 @@ def test_form_without_its_token_is_refused(adjudicator, django_user_model):
 # -- what was written stays text
 
 
+@pytest.mark.looks_alike
 @pytest.mark.parametrize("evil", EVIL)
 def test_what_others_wrote_stays_text(browse, evil):
     client = browse("admin")
