@@ -12,6 +12,7 @@ from console.pages.inbox import InboxPage
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
+from console.pages.plans import AbortPlan, ExecutePlan, PlanPage, PlansPage, PreparePlan
 from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
 from console.pages.scheduler import SchedulerPage
@@ -56,6 +57,9 @@ MENU = [
         "refusals/",
         RefusalsPage.as_view(),
         40,
+    ),
+    MenuPage(
+        "control", _("Mass actions"), "admin:plans", VIEW, "n-record", "plans/", PlansPage.as_view(), 30
     ),
     MenuPage(
         "control",
@@ -107,6 +111,15 @@ DETAILS = [
         "n-token",
         "tokens/<int:token_id>/revoke/",
         RevokeToken.as_view(),
+    ),
+    *(
+        MenuPage("control", _("Mass actions"), f"admin:{name}", VIEW, "n-record", where, view)
+        for name, where, view in [
+            ("plan-new", "plans/new/", PreparePlan.as_view()),
+            ("plan", "plans/<uuid:plan_id>/", PlanPage.as_view()),
+            ("plan-execute", "plans/<uuid:plan_id>/execute/", ExecutePlan.as_view()),
+            ("plan-abort", "plans/<uuid:plan_id>/abort/", AbortPlan.as_view()),
+        ]
     ),
     MenuPage("decide", _("Case"), "admin:case", SEE, "n-inbox", CASE, CasePage.as_view()),
     *(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -185,33 +186,53 @@ def candidates(action: PlanAction, jobs: QuerySet[Job], *, using: str = DEFAULT_
     Raises Refused PLAN_TOO_LARGE, and PLAN_SEARCH_LONG where the filter finds few among very many.
     """
     most = settings.INTERLOCK["PLAN_ROWS"]
-    found: dict[uuid.UUID, Found] = {}
+    found: list[Found] = []
+    with _searching(using):
+        for source in _sources(action, jobs.using(using)):
+            found += [Found(*row) for row in source.values_list(*FIELDS)[: most + 1]]
+            if len(found) > most:
+                raise Refused("PLAN_TOO_LARGE", most=most)
+    return found
+
+
+def count(action: PlanAction, jobs: QuerySet[Job], *, using: str = DEFAULT_DB_ALIAS) -> int:
+    """Return how many of `jobs` a plan would take: exact up to PLAN_ROWS, and more than that beyond.
+
+    Raises Refused PLAN_SEARCH_LONG.
+    """
+    most, number = settings.INTERLOCK["PLAN_ROWS"], 0
+    with _searching(using):
+        for source in _sources(action, jobs.using(using)):
+            if number <= most:
+                number += source.values("id")[: most + 1 - number].count()
+    return number
+
+
+@contextmanager
+def _searching(using: str) -> Iterator[None]:
     try:
         with reading(using):
-            for source in _sources(action, jobs.using(using).exclude(kind=PLAN)):
-                rows = source.order_by().values_list(*FIELDS)[: most + 1]
-                found |= {row[0]: Found(*row) for row in rows}
-                if len(found) > most:
-                    raise Refused("PLAN_TOO_LARGE", most=most)
+            yield
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != TOO_LONG:
             raise
         raise Refused("PLAN_SEARCH_LONG") from error
-    return list(found.values())
 
 
 def _sources(action: PlanAction, jobs: QuerySet[Job]) -> list[QuerySet[Job]]:
+    """Return the jobs that an action is possible for, in parts that have none in common."""
+    jobs = jobs.exclude(kind=PLAN).order_by()
+    held = indexed.held(jobs).exclude(status__in=TERMINAL)
     if action == PlanAction.RETRY:
         return [indexed.abnormal(jobs.filter(status__in=ENDED))]
     if action == PlanAction.UNHOLD:
-        return [indexed.held(jobs).exclude(status__in=TERMINAL)]
-    if action == PlanAction.HOLD:
-        jobs = jobs.filter(hold_reason="")
-    else:  # whom it was asked for already need not be asked again
-        jobs = jobs.filter(cancel_requested_at__isnull=True)
-    unheld = [indexed.ready(jobs), indexed.due(jobs), indexed.running(jobs)]
-    others = [indexed.abnormal(jobs.filter(status__in=ODD))]
-    return unheld + others + ([indexed.held(jobs).exclude(status__in=TERMINAL)] if action == "cancel" else [])
+        return [held]
+    if action == PlanAction.CANCEL:  # whom it was asked for already need not be asked again
+        jobs, held = (part.filter(cancel_requested_at__isnull=True) for part in (jobs, held))
+    free = jobs.filter(hold_reason="")
+    claimable = [indexed.ready(jobs), indexed.due(jobs)]
+    others = [indexed.running(free), indexed.abnormal(free.filter(status__in=ODD))]
+    return [*claimable, *others, *([held] if action == PlanAction.CANCEL else [])]
 
 
 def _summary(found: Sequence[Found]) -> dict[str, Any]:
