@@ -51,7 +51,8 @@ def asked(query: QueryDict) -> int:
 def wait_for(changed: Callable[[], T | None], seconds: float) -> T | None:
     """Return what `changed` returns, as soon as that is not None; None when `seconds` have passed.
 
-    It is called at once, and then by another thread with another connection: it must read what it needs anew.
+    It is called at once, and then by another thread with another connection: it must read what it needs anew,
+    and all that the answer needs, so that those who are told at the same moment do not connect all at once.
     What it raises is raised here. Raises Problem `unavailable` when too many wait already.
     """
     found = changed()
