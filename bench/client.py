@@ -37,6 +37,18 @@ def bulk(count: int) -> float:
     return time.monotonic() - began
 
 
+def requests(count: int) -> float:
+    from bench.requests import one_by_one
+
+    return one_by_one(count)
+
+
+def batches(count: int) -> float:
+    from bench.requests import batches as send
+
+    return send(count)
+
+
 def pickup(count: int) -> list[tuple[int, float]]:
     from bench.kinds import pickup as kind
 
@@ -120,6 +132,8 @@ if __name__ == "__main__":
             "prepare": prepare,
             "enqueue": enqueue,
             "bulk": bulk,
+            "requests": requests,
+            "batches": batches,
             "pickup": pickup,
             "write": write,
             "raises": raises,

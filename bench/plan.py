@@ -16,22 +16,24 @@ from typing import Any
 from bench import machine
 from bench.ground import GROUNDS, SCRATCH, Ground
 from bench.measures.drain import drain
-from bench.measures.enqueue import bulk, one_by_one
+from bench.measures.enqueue import batches, bulk, one_by_one, requests
 from bench.measures.idle import idle
 from bench.measures.pickup import pickup
 from bench.measures.raises import raises
 from bench.record import Record
 from bench.sides import Side
 
-MEASURES = ("enqueue", "bulk", "drain1", "drain2", "pickup", "idle", "raise")
+MEASURES = ("enqueue", "bulk", "requests", "batches", "drain1", "drain2", "pickup", "idle", "raise")
 ONCE = ("idle",)
 """Measures that more rounds would not make better: they count, and hardly time."""
 SHARE = 10
 """Jobs that are enqueued one by one: a tenth of those drained."""
 PICKUPS = 60
 RAISES = 200
-OURS = ("raise",)
-"""Measures of what only the product has, and only with a server."""
+OURS = ("requests", "batches", "raise")
+"""Measures of what only the product has."""
+SERVED = ("raise",)
+"""Measures that take a database server."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def carry_out(plan: Plan, product: Side, peer: Side | None, record: Record) -> N
 
 def _of(plan: Plan, database: str) -> Plan:
     """Return what of the plan can be measured on a database: a file has nobody who ends a stopped writer."""
-    return replace(plan, measures=[m for m in plan.measures if database != "sqlite" or m not in OURS])
+    return replace(plan, measures=[m for m in plan.measures if database != "sqlite" or m not in SERVED])
 
 
 def _turns(plan: Plan, sides: Sequence[Side]) -> Iterator[tuple[int, str, Side]]:
@@ -87,6 +89,10 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
                 return one_by_one(ground, side, max(1, count // SHARE))
             case "bulk":
                 return bulk(ground, side, count)
+            case "requests":
+                return requests(ground, side, max(1, count // SHARE))
+            case "batches":
+                return batches(ground, side, count)
             case "drain1":
                 return drain(ground, side, count, 1, folder)
             case "drain2":

@@ -204,6 +204,11 @@ def _limit(name: str, default: int, meaning: str, *, least: int = 1, most: int) 
     return env.number(f"INTERLOCK_{name}", default, meaning, least=least, most=most)
 
 
+def _rate(name: str, default: int, which: str) -> int:
+    meaning = f"Requests {which}, a second, of one caller and one web process; 0 for no limit."
+    return _limit(f"RATE_{name}", default, meaning, least=0, most=1_000_000)
+
+
 INTERLOCK: dict[str, int] = {
     "LEASE_SECONDS": _limit(
         "LEASE_SECONDS", 60, "How long a claim is good for without renewal.", most=86_400
@@ -234,6 +239,13 @@ INTERLOCK: dict[str, int] = {
         "LOG_LINE_BYTES", 2 * KIB, "Longest log line kept; the rest is cut.", most=64 * KIB
     ),
     "PAGE_ROWS": _limit("PAGE_ROWS", 200, "Most rows of one page of a list.", most=1_000),
+    "WAIT_SECONDS": _limit(
+        "WAIT_SECONDS", 30, "Longest that a request of the API may wait for news.", least=0, most=50
+    ),
+    "RATE_READ": _rate("READ", 100, "that look"),
+    "RATE_ENQUEUE": _rate("ENQUEUE", 1000, "that enqueue"),
+    "RATE_WORKER": _rate("WORKER", 1000, "of a worker"),
+    "RATE_OPERATE": _rate("OPERATE", 20, "that operate: cancel, retry, rule, pause, …"),
     "RECENT_LOGIN_SECONDS": _limit(
         "RECENT_LOGIN_SECONDS",
         900,
@@ -353,8 +365,11 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_THROTTLE_CLASSES": ["jobs.api.rates.Budgets"],
     "DEFAULT_PARSER_CLASSES": ["jobs.api.limits.StrictJSONParser"],
     "EXCEPTION_HANDLER": "jobs.api.problems.handle",
+    # Loaded when docs/openapi.yaml is written, and never by a server.
+    "DEFAULT_SCHEMA_CLASS": "jobs.api.openapi.Described",
     # As escapes: text that no encoder writes still leaves the list that it is in readable.
     "UNICODE_JSON": False,
     # An unknown name in a query is refused, and so is this one.

@@ -49,7 +49,15 @@ GROUPS: dict[str, list[str]] = {
     "operator": RUN,
     "adjudicator": [*DECIDE, "rule_effect"],
     "approver": [*DECIDE, "approve_ruling"],
-    "admin": [*RUN, "view_payload", "raise_epoch", "view_apitoken", "rule_effect", "approve_ruling"],
+    "admin": [
+        *RUN,
+        "view_payload",
+        "raise_epoch",
+        "view_apitoken",
+        "manage_token",
+        "rule_effect",
+        "approve_ruling",
+    ],
 }
 
 

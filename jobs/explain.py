@@ -69,6 +69,17 @@ CATALOGUE = {
     "LOGIN_NOT_RECENT": gettext_noop(
         "This takes a log-in that is at most %(minutes)s minutes old: say once more who you are."
     ),
+    "TOKEN_NAME": gettext_noop("A token's name has 1 to %(limit)s printable characters."),
+    "TOKEN_SCOPES": gettext_noop("Give one scope or more, of %(known)s."),
+    "TOKEN_QUEUES": gettext_noop("“%(queue)s” is no name of a queue."),
+    "TOKEN_DAYS": gettext_noop("A token is good for 1 to %(most)s days."),
+    "TOKEN_LACKS": gettext_noop(
+        "%(user)s lacks the permission %(permissions)s, which these scopes need: grant it first, or leave "
+        "the scope out."
+    ),
+    "TOKEN_ABOVE": gettext_noop("%(user)s may do more than you; only himself can issue his tokens."),
+    "TOKEN_PERSONAL": gettext_noop("A token of the scope %(scope)s is issued by its owner only."),
+    "TOKEN_UNKNOWN": gettext_noop("There is no live token %(token)s."),
     "REASON_MISSING": gettext_noop("Say why, in your own words."),
     "REASON_TOO_LONG": gettext_noop("A reason has at most %(limit)s characters."),
     # refusals of a ruling, and what stands against a verdict

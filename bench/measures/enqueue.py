@@ -16,6 +16,16 @@ def bulk(ground: Ground, side: Side, count: int) -> dict[str, Any]:
     return _timed(ground, side, "bulk", count)
 
 
+def requests(ground: Ground, side: Side, count: int) -> dict[str, Any]:
+    """Enqueue `count` jobs through the API, a request each, in one process without a network."""
+    return _timed(ground, side, "requests", count)
+
+
+def batches(ground: Ground, side: Side, count: int) -> dict[str, Any]:
+    """Enqueue `count` jobs through the API, a thousand a request."""
+    return _timed(ground, side, "batches", count)
+
+
 def _timed(ground: Ground, side: Side, verb: str, count: int) -> dict[str, Any]:
     url = ground.fresh(side)
     rate = ground.commits_per_s()

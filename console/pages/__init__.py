@@ -15,7 +15,9 @@ from console.pages.overview import OverviewPage
 from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
 from console.pages.scheduler import SchedulerPage
+from console.pages.tokens import RevokeToken, TokensPage
 from console.pages.workers import WorkersPage
+from jobs.operations.actor import TOKENS
 
 VIEW = "jobs.view_job"
 
@@ -90,11 +92,22 @@ MENU = [
     MenuPage("records", _("Effects"), "admin:jobs_effectslot_changelist", "jobs.view_effectslot", "n-record"),
     MenuPage("records", _("Changes"), "admin:jobs_change_changelist", "jobs.view_change", "n-record"),
     MenuPage("records", _("Minutes"), "admin:jobs_minute_changelist", "jobs.view_minute", "n-record"),
-    MenuPage("records", _("API tokens"), "admin:jobs_apitoken_changelist", "jobs.view_apitoken", "n-token"),
+    MenuPage(
+        "control", _("API tokens"), "admin:tokens", TOKENS, "n-token", "tokens/", TokensPage.as_view(), 20
+    ),
 ]
 SEE, CASE = "jobs.view_case", "cases/<uuid:case_id>/"
 DETAILS = [
     MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view()),
+    MenuPage(
+        "control",
+        _("API tokens"),
+        "admin:token-revoke",
+        TOKENS,
+        "n-token",
+        "tokens/<int:token_id>/revoke/",
+        RevokeToken.as_view(),
+    ),
     MenuPage("decide", _("Case"), "admin:case", SEE, "n-inbox", CASE, CasePage.as_view()),
     *(
         MenuPage(

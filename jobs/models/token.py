@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 
 class ApiTokenManager(models.Manager["ApiToken"]):
@@ -71,6 +72,8 @@ class ApiToken(models.Model):
 
     class Meta:
         verbose_name = "API token"
+        default_permissions = ("view",)
+        permissions = (("manage_token", _("Can issue and revoke API tokens")),)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"

@@ -24,6 +24,7 @@ HOLD = "jobs.hold_job"
 PAUSE = "jobs.pause_queue"
 RAISE = "jobs.raise_epoch"
 FENCE = "jobs.fence_worker"
+TOKENS = "jobs.manage_token"
 RUN_DRILL = "jobs.run_drill"
 LONGEST = 150
 

@@ -8,12 +8,26 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
+from django.utils import timezone
 
 from jobs.models import ApiToken
 
 ROOT = "/api/v1"
 EVERY_PERMISSION = ("view_job", "enqueue_job", "cancel_job")
 EVERY_SCOPE = ("jobs:read", "jobs:enqueue", "jobs:cancel")
+OPERATOR = (
+    *EVERY_PERMISSION,
+    *(
+        "force_cancel_job",
+        "retry_job",
+        "revise_job",
+        "hold_job",
+        "pause_queue",
+        "raise_epoch",
+        "fence_worker",
+    ),
+    *("view_case", "rule_effect", "approve_ruling"),
+)
 
 
 def person(name: str, *permissions: str) -> Any:
@@ -31,6 +45,13 @@ def secret(*scopes: str, queues: tuple[str, ...] = (), owner: Any = None, **more
     return ApiToken.objects.issue("ci", user=owner, scopes=list(scopes), queues=list(queues), **more)[1]
 
 
+def operator(name: str = "operator", *permissions: str) -> Any:
+    """Return a person who may operate everything, or has these permissions, and has just logged in."""
+    found = person(name, *(permissions or OPERATOR))
+    get_user_model().objects.filter(pk=found.pk).update(last_login=timezone.now())
+    return found
+
+
 class Api(Client):
     """A client of the API that sends one token with every request."""
 
@@ -41,6 +62,11 @@ class Api(Client):
         """POST a value as JSON, or bytes as they are."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.post(ROOT + path, raw, content_type="application/json", **more)
+
+    def act(self, address: str, body: Any, tag: Any = None, **more: Any) -> Any:
+        """POST to what is about one thing; `tag` is the version that was seen of it."""
+        headers = {} if tag is None else {"HTTP_IF_MATCH": tag if isinstance(tag, str) else f'"{tag}"'}
+        return self.send(body, address, **headers, **more)
 
     def look(self, path: str, **more: Any) -> Any:
         """GET."""

@@ -3,7 +3,8 @@
 import pytest
 
 from jobs import handlers
-from tests.api.caller import EVERY_SCOPE, Api, secret
+from jobs.models import ApiToken
+from tests.api.caller import EVERY_SCOPE, Api, operator, secret
 from tests.build import KIND
 
 
@@ -20,3 +21,9 @@ def _known_kind():
 def api(db):
     """A client whose token may do everything that the API has."""
     return Api(secret(*EVERY_SCOPE))
+
+
+@pytest.fixture
+def ops(db):
+    """A client whose token may do everything, of somebody who may do so too and has just logged in."""
+    return Api(secret(*ApiToken.SCOPES, owner=operator()))

@@ -82,3 +82,12 @@ def test_two_clicks_on_cancel_are_one_request(server):
     answers = server.together([((f"/jobs/{job['id']}/cancel", {"reason": "r"}), {})] * 4)
     assert [(status, body["cancel"]) for status, body in answers] == [(200, "cancelled")] * 4
     assert Job.objects.get().state_version == 2
+
+
+def test_parallel_batches_with_one_key_make_each_job_once(server):
+    jobs = [{"kind": KIND, "arguments": {"n": n}} for n in range(20)]
+    answers = server.together([(("/jobs/batch", {"jobs": jobs}), {"Idempotency_Key": "same"})] * 6)
+    assert [status for status, _ in answers] == [200] * 6
+    told = [[result["id"] for result in body["results"]] for _, body in answers]
+    assert all(ids == told[0] for ids in told)
+    assert sum(body["created"] for _, body in answers) == Job.objects.count() == len(jobs)

@@ -70,6 +70,8 @@ MATRIX: dict[str, Row] = {
     "admin:workers": Row("view_worker"),
     "admin:refusals": Row("view_fencerefusal"),
     "admin:scheduler": Row("view_scheduler"),
+    "admin:tokens": Row("manage_token"),
+    "admin:token-revoke": Row("manage_token", lambda job: [1], answer=302),
     "admin:drain": Row("view_scheduler"),
     "admin:audit": Row("view_auditentry"),
     **{

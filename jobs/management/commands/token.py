@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from jobs import audit
 from jobs.handlers import QUEUE
+from jobs.management import shell
 from jobs.models import ApiToken
-from jobs.permissions import NEEDS
-
-LONGEST_DAYS = 3650
+from jobs.models.audit import Source
+from jobs.operations import door, tokens
+from jobs.operations.tokens import LONGEST_DAYS
+from jobs.outcomes import Refused
 
 
 class Command(BaseCommand):
@@ -45,57 +45,42 @@ class Command(BaseCommand):
         create.add_argument(
             "--days", type=_days, default=90, help=_("until it expires, 1 to %s (default 90)") % LONGEST_DAYS
         )
+        shell.act_arguments(create)
         verbs.add_parser("list", help=_("list tokens, newest first; never a secret"))
         revoke = verbs.add_parser("revoke", help=_("end a token at once"))
         revoke.add_argument("prefix", help=_("the first 12 characters of the token, as `list` prints them"))
+        shell.act_arguments(revoke)
 
     def handle(self, *args: Any, **options: Any) -> None:
         verb = {"create": self._create, "list": self._list, "revoke": self._revoke}[options["verb"]]
-        verb(options)
+        try:
+            with audit.through(Source.COMMAND, user=options.get("person") or "", account=door.account()):
+                verb(options)
+        except Refused as refused:
+            raise CommandError(str(refused)) from None
 
     def _create(self, options: dict[str, Any]) -> None:
-        model = get_user_model()
-        user = model.objects.filter(**{model.USERNAME_FIELD: options["user"]}).first()
-        if user is None:
-            raise CommandError(_("there is no user “%s”") % options["user"])
-        if not user.is_active:
-            raise CommandError(
-                _("the user “%s” is not active, so a token would be refused") % options["user"]
-            )
-        # A token that could do nothing would be found out far from here.
-        lacking = [NEEDS[s] for s in options["scopes"] if s in NEEDS and not user.has_perm(NEEDS[s])]
-        if lacking:
-            raise CommandError(
-                _(
-                    "the user “%(user)s” lacks the permission %(names)s, which these scopes need: grant it "
-                    "first, or leave the scope out"
-                )
-                % {"user": options["user"], "names": ", ".join(lacking)}
-            )
-        expires = timezone.now() + timedelta(days=options["days"])
-        token, secret = ApiToken.objects.issue(
+        token, secret = tokens.issue(
             options["name"],
-            user=user,
+            actor=door.at_shell(options["person"]),
+            owner=door.at_shell(options["user"]),
             scopes=options["scopes"],
             queues=options["queues"],
-            expires_at=expires,
+            days=options["days"],
+            reason=options["reason"],
         )
         self.stderr.write(
             _("Token %(name)s of %(user)s, good until %(until)s UTC. This is the only time that it is shown:")
-            % {"name": token.name, "user": options["user"], "until": f"{expires:%Y-%m-%d %H:%M}"}
+            % {"name": token.name, "user": options["user"], "until": f"{token.expires_at:%Y-%m-%d %H:%M}"}
         )
         self.stdout.write(secret)
 
     def _list(self, options: dict[str, Any]) -> None:
-        now = timezone.now()
         for token in ApiToken.objects.select_related("user").order_by("-id"):
-            state = "revoked" if token.revoked_at else "live"
-            if state == "live" and token.expires_at and token.expires_at <= now:
-                state = "expired"
             used = f"{token.last_used_at:%Y-%m-%d %H:%M}" if token.last_used_at else "never"
             until = f"{token.expires_at:%Y-%m-%d}" if token.expires_at else "-"
             self.stdout.write(
-                f"{token.prefix}  {state:<8} {token.user.get_username():<16} {token.name:<20} "
+                f"{token.prefix}  {tokens.state(token):<8} {token.user.get_username():<16} {token.name:<20} "
                 f"{','.join(token.scopes)}  queues {','.join(token.queues) or 'all'}  "
                 f"until {until}  used {used}"
             )
@@ -103,12 +88,14 @@ class Command(BaseCommand):
     def _revoke(self, options: dict[str, Any]) -> None:
         if len(options["prefix"]) != 12:
             raise CommandError(_("give the first 12 characters of the token, as `token list` prints them"))
-        ended = ApiToken.objects.filter(prefix=options["prefix"], revoked_at=None).update(
-            revoked_at=timezone.now()
-        )
+        found = ApiToken.objects.filter(prefix=options["prefix"], revoked_at=None)
+        ended = [
+            tokens.revoke(token.pk, actor=door.at_shell(options["person"]), reason=options["reason"])
+            for token in found
+        ]
         if not ended:
             raise CommandError(_("there is no live token %s") % options["prefix"])
-        self.stdout.write(_("Revoked %s.") % ended)
+        self.stdout.write(_("Revoked %s.") % len(ended))
 
 
 def _name(text: str) -> str:

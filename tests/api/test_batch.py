@@ -1,0 +1,114 @@
+"""POST /jobs/batch: all or none, each answered in its place; and one key stands for the same batch again."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+from django.db import OperationalError
+
+from jobs.models import Job
+from jobs.verbs.enqueue import BATCH
+from tests import build
+from tests.api.caller import EVERY_SCOPE, Api, secret
+from tests.build import KIND
+
+
+def send(api, jobs, **more):
+    return api.send({"jobs": jobs}, "/jobs/batch", **more)
+
+
+def item(**more):
+    return {"kind": KIND, **more}
+
+
+def outcomes(answer):
+    assert answer.status_code == 200, answer.content
+    return [result["result"] for result in answer.json()["results"]]
+
+
+def test_every_item_is_answered_in_its_place(api):
+    held = build.enqueue({"n": 1}, unique_key="held", queue="mail")
+    answer = send(
+        api,
+        [
+            item(arguments={"n": 5}),
+            item(arguments={"n": 1}, unique_key="held"),
+            item(arguments={"n": 2}, unique_key="held"),
+            item(unique_key="new"),
+            item(unique_key="new"),
+        ],
+    )
+    assert outcomes(answer) == ["created", "existing", "conflict", "created", "existing"]
+    told = answer.json()["results"]
+    assert [told[1]["id"], told[2]["id"]] == [str(held)] * 2
+    assert told[2]["differing"] == ["/arguments/n"]
+    assert told[3]["id"] == told[4]["id"]
+    assert answer.json()["created"] == 2
+    assert Job.objects.count() == 3
+    assert Job.objects.get(pk=told[0]["id"]).arguments == {"n": 5}
+
+
+def test_one_bad_item_and_nothing_is_enqueued(api):
+    for bad, pointer in [
+        ({"kind": 5}, "/jobs/1/kind"),
+        ({"kind": "no.such"}, "/jobs/1/kind"),
+        (item(priority=101), "/jobs/1/priority"),
+        (item(x=1), "/jobs/1/x"),
+        (item(arguments={"a": "\0"}), ""),
+        (item(queue="a/b"), "/jobs/1/queue"),
+        ("text", "/jobs/1"),
+    ]:
+        answer = send(api, [item(), bad])
+        assert answer.status_code == 400, bad
+        pointers = [error["pointer"] for error in answer.json()["errors"]]
+        assert any(found.startswith(pointer) for found in pointers), (pointers, bad)
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("jobs", [[], {}, None, "x", [[]]])
+def test_list_that_is_none_is_refused(api, jobs):
+    assert api.send({"jobs": jobs}, "/jobs/batch").status_code == 400
+
+
+def test_a_thousand_go_in_at_once_and_one_more_does_not(api):
+    assert send(api, [item()] * (BATCH + 1)).status_code == 400
+    assert set(outcomes(send(api, [item()] * BATCH))) == {"created"}
+    assert Job.objects.count() == BATCH
+
+
+def test_same_key_again_gives_the_same_jobs(api):
+    jobs = [item(arguments={"n": n}) for n in range(3)]
+    first = send(api, jobs, HTTP_IDEMPOTENCY_KEY="batch 7")
+    again = send(api, jobs, HTTP_IDEMPOTENCY_KEY="batch 7")
+    assert (outcomes(first), outcomes(again)) == (["created"] * 3, ["existing"] * 3)
+    assert [r["id"] for r in first.json()["results"]] == [r["id"] for r in again.json()["results"]]
+    other = send(api, [jobs[0], item(arguments={"n": 9}), jobs[2]], HTTP_IDEMPOTENCY_KEY="batch 7")
+    assert outcomes(other) == ["existing", "conflict", "existing"]
+    assert Job.objects.count() == 3
+
+
+def test_token_limited_to_queues_enqueues_and_learns_of_no_other(db):
+    api = Api(secret(*EVERY_SCOPE, queues=("mail",)))
+    build.enqueue({"n": 1}, unique_key="held", queue="default")
+    assert send(api, [item(queue="mail"), item(queue="default")]).status_code == 403
+    assert Job.objects.count() == 1
+    answer = send(api, [item(queue="mail", unique_key="held", arguments={"n": 2})])
+    assert answer.json()["results"] == [{"result": "conflict", "id": None}]
+
+
+def test_batch_has_a_limit_of_its_own(api, settings):
+    settings.INTERLOCK = settings.INTERLOCK | {"BODY_BYTES": 1024, "BATCH_BYTES": 4096}
+    assert outcomes(send(api, [item(arguments={"t": "x" * 2000})])) == ["created"]
+    assert send(api, [item(arguments={"t": "x" * 5000})]).status_code == 413
+
+
+def test_answer_that_was_lost_after_the_insert_is_given_again_for_the_same_key(api, monkeypatch):
+    """The jobs are committed and the answer is not: the client hears `unknown`, and asks again."""
+    jobs = [item(arguments={"n": n}) for n in range(3)]
+    with monkeypatch.context() as patch:
+        patch.setattr("jobs.api.batch.Response", Mock(side_effect=OperationalError("connection lost")))
+        lost = send(api, jobs, HTTP_IDEMPOTENCY_KEY="k")
+    assert (lost.status_code, lost.json()["outcome"], lost.json()["retryable"]) == (503, "unknown", True)
+    assert outcomes(send(api, jobs, HTTP_IDEMPOTENCY_KEY="k")) == ["existing"] * 3
+    assert Job.objects.count() == 3

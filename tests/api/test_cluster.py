@@ -1,0 +1,91 @@
+"""Queues, workers, the epoch and the drain over HTTP."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from jobs.models import ApiToken, AuditEntry, Queue, Scheduler, Worker
+from tests import build
+from tests.api.caller import ROOT, Api, operator, secret
+
+
+def patch(api, name, body):
+    return api.patch(f"{ROOT}/queues/{name}", body, content_type="application/json")
+
+
+def test_queue_is_paused_and_resumed_with_a_reason(ops):
+    build.enqueue(queue="mail")
+    answer = patch(ops, "mail", {"paused": True, "reason": "provider down"})
+    assert answer.status_code == 200, answer.content
+    told = answer.json()
+    assert (told["paused"], told["reason"], told["paused_by"]) == (
+        True,
+        "provider down",
+        "operator by token ci",
+    )
+    assert told["ready"] == 1
+    assert told in ops.look("/queues").json()["results"]
+    assert patch(ops, "mail", {"paused": False, "reason": "up again"}).json()["paused"] is False
+    assert [entry.reason for entry in AuditEntry.objects.order_by("seq")] == ["provider down", "up again"]
+
+
+def test_pause_may_have_an_end_and_a_resumption_has_none(ops):
+    until = (timezone.now() + timedelta(hours=1)).isoformat().replace("+00:00", "Z")
+    assert patch(ops, "mail", {"paused": True, "reason": "r", "until": until}).json()["paused_until"] == until
+    answer = patch(ops, "mail", {"paused": False, "reason": "r", "until": until})
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/until"]
+    assert Queue.objects.get().paused_at is not None
+
+
+def test_token_sees_and_pauses_its_own_queues_only(db):
+    api = Api(secret("ops", owner=operator(), queues=("mail",)))
+    build.enqueue(queue="default")
+    assert [queue["name"] for queue in api.look("/queues").json()["results"]] == ["mail"]
+    assert patch(api, "default", {"paused": True, "reason": "r"}).status_code == 404
+    assert patch(api, "mail", {"paused": True, "reason": "r"}).status_code == 200
+
+
+def test_worker_is_fenced_once_and_told_of(ops):
+    build.register(build.WORKER)
+    lease = build.running(now=timezone.now())
+    (worker,) = ops.look("/workers").json()["results"]
+    assert (worker["id"], worker["leases"]) == (lease.worker_id, 1)
+    answer = ops.send({"reason": "gone mad"}, f"/workers/{worker['id']}/fence")
+    assert answer.json() == {"worker": worker["id"], "leases_ended": 1}, answer.content
+    assert Worker.objects.get().fenced_by == "operator by token ci"
+    again = ops.send({"reason": "again"}, f"/workers/{worker['id']}/fence")
+    assert (again.status_code, again.json()["refusal"]) == (409, "WORKER_FENCED")
+    assert ops.send({"reason": "r"}, "/workers/nobody/fence").status_code == 404
+
+
+def test_epoch_is_raised_from_the_one_that_was_seen_and_its_price_is_told(ops):
+    build.running()
+    shown = ops.look("/epochs").json()
+    assert (shown["epoch"], shown["price"]["attempts_lost"]) == (1, 1)
+    answer = ops.send({"expected": 1, "reason": "restored"}, "/epochs")
+    assert (answer.status_code, answer.json()["epoch"]) == (201, 2), answer.content
+    late = ops.send({"expected": 1, "reason": "me too"}, "/epochs")
+    assert (late.status_code, late.json()["refusal"], late.json()["current"]["epoch"]) == (
+        412,
+        "EPOCH_MOVED",
+        2,
+    )
+    assert Scheduler.objects.get().epoch == 2
+
+
+def test_raise_asks_a_recent_log_in(db):
+    owner = operator("late")
+    get_user_model().objects.filter(pk=owner.pk).update(last_login=timezone.now() - timedelta(hours=1))
+    answer = Api(secret(*ApiToken.SCOPES, owner=owner)).send({"expected": 1, "reason": "r"}, "/epochs")
+    assert (answer.status_code, answer.json()["refusal"]) == (403, "LOGIN_NOT_RECENT")
+    assert Scheduler.objects.get().epoch == 1
+
+
+def test_drain_tells_why_the_cluster_may_not_be_stopped(ops):
+    told = ops.look("/drain").json()
+    assert (told["verdict"], told["claims_open"]) == ("BLOCKED", True)
+    ops.send({"expected": 1, "reason": "r", "close_claims": True}, "/epochs")
+    assert ops.look("/drain").json()["verdict"] == "SAFE"

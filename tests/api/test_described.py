@@ -1,0 +1,135 @@
+"""The API is what docs/openapi.yaml says: thousands of requests made from it, right and wrong."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.staticfiles import finders
+from django.test import Client
+from django.utils import timezone
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from jobs.api import openapi, urls
+from jobs.models import ApiToken, Change, Proposal
+from jobs.operations import cases
+from jobs.status import JobStatus
+from tests import build
+from tests.api import described
+from tests.api.caller import Api
+from tests.build import KIND
+from tests.operations import scene
+
+NO_RATES = {f"RATE_{name}": 0 for name in ("READ", "ENQUEUE", "WORKER", "OPERATE")}
+SEEDS, EACH = 8, 10
+"""Requests in all: seeds, times those of one operation, times the operations; on each database."""
+
+
+def test_committed_description_is_the_one_of_the_views():
+    made = openapi.document()
+    hint = "run `python -m config.openapi`"
+    assert openapi.YAML.read_text("utf-8") == openapi.as_yaml(made), hint
+    assert openapi.JSON.read_text("utf-8") == openapi.as_json(made), hint
+
+
+def test_every_address_is_described_with_its_bodies_and_answers():
+    found = [getattr(getattr(p, "callback", None), "view_class", None) for p in urls.urlpatterns[:-1]]
+    views: set[Any] = {view for view in found if view}
+    for view in views:
+        for method in view.scopes:
+            assert view.answers.get(method), (view.__name__, method)
+            assert method == "GET" or method in view.bodies, (view.__name__, method)
+    assert len(described.operations()) == sum(len(view.scopes) for view in views)
+
+
+def test_documentation_page_holds_no_inline_script_or_style_and_needs_no_log_in(client):
+    answer = client.get("/api/v1/docs")
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert "default-src 'self'" in answer["Content-Security-Policy"]
+    assert not re.search(r"<style|<script(?![^>]* src=)|\son\w+=|\sstyle=|https?://", page)
+    for name in re.findall(r'(?:src|href|data-description)="/static/([^"]+)"', page):
+        assert finders.find(name), name
+
+
+@pytest.fixture
+def known(db, settings):
+    """A world in which most operations can do something, and the names of what is in it."""
+    settings.INTERLOCK = settings.INTERLOCK | {"WAIT_SECONDS": 0} | NO_RATES
+    logging.getLogger("django.request").setLevel(logging.CRITICAL)  # thousands of refusals are the point
+    found = [build.id_of(build.job(status)) for status in JobStatus]
+    found += [build.enqueue({"hidden": "x"}, label="é", unique_key="k1"), build.enqueue(queue="mail")]
+    matters = [scene.unknown(), scene.approval()]
+    build.register("w:1:a")
+    seen = [cases.look(matter.case.id) for matter in matters]
+    return {
+        "job_id": [str(job_id) for job_id in found],
+        "parent_id": [str(found[0])],
+        "case_id": [str(view.case.id) for view in seen],
+        "proposal_id": [str(pk) for pk in Proposal.objects.values_list("pk", flat=True)],
+        "snapshot": [view.snapshot for view in seen],
+        "version": [view.case.version for view in seen],
+        "name": ["default", "mail"],
+        "queue": ["default", "mail"],
+        "worker_id": ["w:1:a"],
+        "kind": [KIND],
+        "expected": [1, 2],
+        "reason_code": ["other", "checked"],
+    }
+
+
+@pytest.fixture
+def callers(db):
+    """One of each sort, with the statuses that all it sends must get; None for any that is right."""
+    root = get_user_model().objects.create_superuser("root", last_login=timezone.now())
+    weak = get_user_model().objects.create_user("weak")
+
+    def token(user, *scopes, queues=()):
+        return Api(ApiToken.objects.issue("t", user=user, scopes=list(scopes), queues=list(queues))[1])
+
+    session, idle = Client(), Client()
+    session.force_login(root)
+    idle.force_login(weak)
+    return [
+        (token(root, *ApiToken.SCOPES), None),
+        (session, None),
+        (token(root, *ApiToken.SCOPES, queues=["mail"]), None),
+        (token(root), {403}),
+        (token(weak, *ApiToken.SCOPES), {403}),
+        (idle, {403}),
+        (Api("ilk_wrong"), {401}),
+        (Client(), {401}),
+    ]
+
+
+@settings(
+    max_examples=SEEDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(seed=st.integers(0, 2**32))
+def test_no_request_gets_an_answer_that_is_not_described_or_has_a_wrong_one_accepted(known, callers, seed):
+    maker = described.Maker(seed, known)
+    seen: Counter[int] = Counter()
+    for operation in described.operations():
+        for number in range(EACH):
+            client, expected = callers[0] if number < EACH // 2 else maker.pick(callers)
+            request = maker.request(operation)
+            changes = Change.objects.count() if operation.method == "GET" else 0
+            answer = request.send(client)
+            told = (operation.name, request.path, request.query, request.headers, request.raw, answer.content)
+            assert answer.status_code < 500, told
+            assert not (violation := operation.violation(answer)), (violation, told)
+            assert not request.invalid or answer.status_code >= 400, told
+            # A body is judged by its headers before anybody asks whose it is.
+            assert expected is None or answer.status_code in expected | {411, 413, 415}, told
+            if operation.method == "GET":
+                assert Change.objects.count() == changes, told
+            seen[answer.status_code // 100] += 1
+    assert seen[2] > len(described.operations()) // 2, seen

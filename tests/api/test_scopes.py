@@ -1,0 +1,135 @@
+"""Every address, scope and queue limit: made from the URL table, so a new address needs a row."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from jobs.api import urls
+from jobs.models import ApiToken, AuditEntry, Change
+from jobs.permissions import NEEDS
+from tests import build
+from tests.api.caller import OPERATOR, ROOT, Api, operator, secret
+
+SCOPES = {
+    "api-jobs": {"GET": "jobs:read", "POST": "jobs:enqueue"},
+    "api-jobs-batch": {"POST": "jobs:enqueue"},
+    "api-job": {"GET": "jobs:read"},
+    "api-job-attempts": {"GET": "jobs:read"},
+    "api-job-effects": {"GET": "jobs:read"},
+    "api-job-events": {"GET": "jobs:read"},
+    "api-job-lineage": {"GET": "jobs:read"},
+    "api-job-explain": {"GET": "jobs:read"},
+    "api-job-cancel": {"POST": "jobs:cancel"},
+    "api-job-force-cancel": {"POST": "ops"},
+    "api-job-retry": {"POST": "ops"},
+    "api-job-revise": {"POST": "ops"},
+    "api-job-hold": {"POST": "ops"},
+    "api-job-unhold": {"POST": "ops"},
+    "api-events": {"GET": "jobs:read"},
+    "api-cases": {"GET": "cases:act"},
+    "api-case": {"GET": "cases:act"},
+    "api-case-take": {"POST": "cases:act"},
+    "api-case-park": {"POST": "cases:act"},
+    "api-case-comment": {"POST": "cases:act"},
+    "api-case-inquire": {"POST": "cases:act"},
+    "api-case-rulings": {"POST": "cases:act"},
+    "api-case-approvals": {"POST": "cases:act"},
+    "api-queues": {"GET": "ops"},
+    "api-queue": {"GET": "ops", "PATCH": "ops"},
+    "api-workers": {"GET": "ops"},
+    "api-worker-fence": {"POST": "ops"},
+    "api-epochs": {"GET": "ops", "POST": "ops"},
+    "api-drain": {"GET": "ops"},
+}
+WHOLE_CLUSTER = {"api-workers", "api-worker-fence", "api-epochs", "api-drain"}
+"""Not for a token that is limited to queues, whichever they are."""
+OPEN = {"api-docs"}
+"""For everybody: they tell nothing of this installation."""
+ABOUT_ONE = ("job_id", "case_id")
+
+
+def routes():
+    named = {getattr(p, "name", None): str(p.pattern) for p in urls.urlpatterns}
+    return {name: route for name, route in named.items() if name and name not in OPEN}
+
+
+def address(route):
+    """Return an address of the route: of a job in the queue `mail`, of nothing else that exists."""
+    found = route.replace("<str:name>", "mail").replace("<str:worker_id>", "w")
+    for name in ABOUT_ONE:
+        found = found.replace(f"<str:{name}>", str(uuid.uuid4()))
+    return f"{ROOT}/{found}"
+
+
+def send(client, method, path):
+    return client.generic(method, path, b"{}", content_type="application/json")
+
+
+def test_every_address_has_a_row_and_every_row_an_address():
+    assert {name: routes()[name] for name in SCOPES} == routes()
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_address_takes_its_scope_and_no_other(db, name):
+    path = address(routes()[name])
+    owner = operator()
+    clients = {scope: Api(secret(scope, owner=owner)) for scope in ApiToken.SCOPES}
+    for method in ("GET", "POST", "PATCH"):
+        needed = SCOPES[name].get(method)
+        before = Change.objects.count(), AuditEntry.objects.count()
+        for scope, client in clients.items():
+            answer = send(client, method, path)
+            if needed is None:
+                assert answer.status_code == 405, (method, scope)
+            elif scope == needed:
+                # Permitted: left to complain of is the empty body, or that nothing has the name.
+                assert answer.status_code in (200, 400, 404), (method, scope, answer.content)
+            else:
+                assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), (method, scope)
+                assert needed in answer.json()["detail"]
+        assert (Change.objects.count(), AuditEntry.objects.count()) == before
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_token_limited_to_queues_reaches_no_further(db, name):
+    """Elsewhere nothing exists for it; the whole cluster is not its matter."""
+    job_id = build.enqueue(queue="default")
+    route = routes()[name]
+    path = f"{ROOT}/{route}".replace("<str:job_id>", str(job_id)).replace("<str:name>", "default")
+    path = path.replace("<str:case_id>", str(uuid.uuid4())).replace("<str:worker_id>", "w")
+    client = Api(secret(*ApiToken.SCOPES, owner=operator(), queues=("mail",)))
+    for method in SCOPES[name]:
+        answer = send(client, method, path)
+        if name in WHOLE_CLUSTER:
+            assert answer.status_code == 403, answer.content
+        elif "<" in route:
+            assert answer.status_code == 404, answer.content
+        elif method == "GET":
+            assert str(job_id) not in answer.content.decode(), answer.content
+            assert job_id.hex not in answer.content.decode(), answer.content
+
+
+@pytest.mark.parametrize(
+    ("act", "permission"),
+    [
+        ("force-cancel", "force_cancel_job"),
+        ("retry", "retry_job"),
+        ("revise", "revise_job"),
+        ("hold", "hold_job"),
+        ("unhold", "hold_job"),
+    ],
+)
+def test_scope_alone_is_not_the_operations_permission(db, act, permission):
+    job_id = build.enqueue()
+    lacking = operator("lacking", *[p for p in OPERATOR if p != permission])
+    body: dict[str, Any] = {"reason": "r"} | ({"arguments": {}} if act == "revise" else {})
+    answer = Api(secret("ops", owner=lacking)).act(f"/jobs/{job_id}/{act}", body, 1)
+    assert (answer.status_code, answer.json()["refusal"]) == (403, "NOT_PERMITTED")
+    assert permission in answer.json()["detail"]
+
+
+def test_every_scope_that_tokens_know_has_a_permission_or_is_the_workers():
+    assert {*ApiToken.SCOPES} - {"worker"} <= {*NEEDS}
