@@ -46,7 +46,17 @@ GROUPS: dict[str, list[str]] = {
     "operator": RUN,
     "adjudicator": [*DECIDE, "rule_effect"],
     "approver": [*DECIDE, "approve_ruling"],
-    "admin": [*RUN, "view_payload", "raise_epoch", "view_apitoken", "rule_effect", "approve_ruling"],
+    # For the account of a remote worker: what it may do comes with its leases.
+    "worker": ["run_worker"],
+    "admin": [
+        *RUN,
+        "view_payload",
+        "raise_epoch",
+        "view_apitoken",
+        "rule_effect",
+        "approve_ruling",
+        "run_worker",
+    ],
 }
 
 

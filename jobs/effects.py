@@ -25,7 +25,7 @@ from jobs.failpoints import failpoint
 from jobs.inquiry import inquire
 from jobs.ledger.slots import Slot
 from jobs.models import EffectSlot
-from jobs.outcomes import Code, Outcome
+from jobs.outcomes import Code, Lease, Outcome
 from jobs.status import EffectStatus
 from jobs.verbs.base import HOOKS
 from jobs.verbs.effects import EffectRuntime
@@ -366,16 +366,16 @@ class Ruled:
     value: Any
 
 
-def ruled_result(held: Held) -> Ruled | None:
+def ruled_result(lease: Lease, *, using: str) -> Ruled | None:
     """Return the result that a ruling gave a job whose run was uncertain as a whole, or None.
 
     Asked only where the generation has grown beyond the attempts: by a recovery or a resolution.
     """
     found = (
-        EffectSlot.objects.using(held.using)
+        EffectSlot.objects.using(using)
         .filter(
-            job_id=uuid.UUID(held.lease.job_id),
-            revision=held.lease.revision,
+            job_id=uuid.UUID(lease.job_id),
+            revision=lease.revision,
             kind=IMPLICIT,
             status=EffectStatus.COMMITTED,
         )

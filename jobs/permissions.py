@@ -6,4 +6,5 @@ NEEDS: dict[str, str] = {
     "jobs:read": "jobs.view_job",
     "jobs:enqueue": "jobs.enqueue_job",
     "jobs:cancel": "jobs.cancel_job",
+    "worker": "jobs.run_worker",
 }

@@ -67,7 +67,10 @@ def _own(held: Held, finished: Finished | None) -> Finished | None:
 def _call(held: Held) -> Any:
     """Call the handler with the stored arguments; raises InvalidJob when they do not fit its signature."""
     lease = held.lease
-    if lease.generation > lease.attempt_count and (answer := effects.ruled_result(held)) is not None:
+    if (
+        lease.generation > lease.attempt_count
+        and (answer := effects.ruled_result(lease, using=held.using)) is not None
+    ):
         return answer.value  # a person has said that it happened, and what came of it
     handler = held.handler
     text = lease.input
