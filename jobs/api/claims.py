@@ -189,7 +189,7 @@ class Claim:
         )
 
     def give_back(self, holding: set[str]) -> None:
-        """Release what this worker holds as far as the database knows, and does not: that answer was lost (S79)."""
+        """Release what this worker should hold and does not: the answer to that claim was lost (S79)."""
         held = held_by(Session(self.runtime.using, JOB, None), self.worker_id)
         message = "the answer to its claim was lost"
         self.runtime.end(
@@ -252,7 +252,7 @@ def _told(lease: Lease) -> dict[str, Any]:
 
 
 def _seconds(lease: Lease) -> float:
-    """Return how long the lease is, by the database's clock: less than the kind's where a deadline cuts it."""
+    """Return how long the lease is, by the database's clock: less than the kind's where a deadline cuts."""
     if lease.lease_expires_at is None or lease.started_at is None:
         return float(lease.ttl_seconds)
     return min(float(lease.ttl_seconds), (lease.lease_expires_at - lease.started_at).total_seconds())

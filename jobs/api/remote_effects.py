@@ -1,8 +1,8 @@
 """Effects of remote workers: prepare, grant, report, inquired (contract §6).
 
 The sending is the worker's own; what its kind declares (replay policy, extractors, times) is registered here,
-as for local workers. Every answer says in `next` what to do, so that a worker in any language need not know the
-policies. A report is never refused to the worker whose attempt it is about, however late.
+as for local workers. Every answer says in `next` what to do, so that a worker in any language need not know
+the policies. A report is never refused to the worker whose attempt it is about, however late.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PrepareView(WorkerView):
 
 
 class GrantBody(Strict):
-    """The body of a grant: the effect's `version` as told, and an id for the permission that the caller makes."""
+    """The body of a grant: the effect's `version` as told, and an id that the caller gives the permission."""
 
     lease = LeaseBody()
     version = Number(most=LARGEST)

@@ -25,6 +25,9 @@ GLANCE_SECONDS = 0.05
 TICK_SECONDS = 1.0
 """How often one of each group looks for itself: what was announced to nobody is found no later."""
 
+QUIET_SECONDS = 10.0
+"""How long the ear is kept after the last one has gone."""
+
 
 class Seat:
     """One waiting request."""
@@ -96,21 +99,29 @@ class Room:
                 del self._groups[seat.ask]
 
     def _watch(self) -> None:
-        """Hear of new jobs for everybody who waits; asleep while nobody does."""
-        log_file: LogFile | None = None
+        """Hear of new jobs for everybody who waits, until nobody has for a while."""
+        listener = log_file = None
         if connections[self.using].vendor == "postgresql":
-            Listener(self.using, self.call).start()
+            listener = Listener(self.using, self.call)
+            listener.start()
         else:
             log_file = LogFile(self.using)
         pause = TICK_SECONDS if log_file is None else GLANCE_SECONDS
         tick = 0.0
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._seated > 0)
+        while self._is_wanted():
             if time.monotonic() >= tick or (log_file is not None and log_file.changed()):
                 tick = time.monotonic() + TICK_SECONDS
                 self.call()
             time.sleep(pause)
+        if listener is not None:
+            listener.close()
+
+    def _is_wanted(self) -> bool:
+        with self._changed:
+            if self._changed.wait_for(lambda: self._seated > 0, QUIET_SECONDS):
+                return True
+            self._caller = None
+            return False
 
 
 def let_go_of_connections() -> None:

@@ -1,12 +1,16 @@
 """Claims over HTTP: who gets what, who is refused, and what a lost answer costs."""
 
+import http.client
+import json
 import threading
-import uuid
+from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection
 
 from jobs.api import waiting
+from jobs.api.claims import HOUSEKEEPING
 from jobs.models import ApiToken, Attempt, Job, Worker
 from tests.api.caller import ROOT, Api, person, secret
 from tests.api.worker import Remote, enqueued, status
@@ -67,10 +71,7 @@ def test_an_expired_lease_is_taken_back_by_the_next_claim():
     Remote().take()
     epoch = Job.objects.runtime.current_epoch()
     Job.objects.raise_epoch(expected=epoch, actor="ada", reason="test")
-    # Whoever did the duties a moment ago does not do them again at once.
-    from jobs.api.claims import HOUSEKEEPING
-
-    HOUSEKEEPING._next = 0.0
+    HOUSEKEEPING._next = 0.0  # whoever did the duties a moment ago does not do them again at once
     got = Remote("far:2:b").take()
     assert got["lease"]["job_id"] == str(job_id)
     assert [a.status for a in Attempt.objects.order_by("generation")] == ["lost", "running"]
@@ -124,7 +125,7 @@ def test_bad_claims_are_told_what_is_wrong_with_them(change, pointer):
     assert answer.status_code == 400, answer.content
     problem = answer.json()
     assert (problem["outcome"], problem["retryable"]) == ("not_started", False)
-    assert [e["pointer"] for e in problem["errors"]][0].startswith(pointer)
+    assert problem["errors"][0]["pointer"].startswith(pointer)
 
 
 def test_an_unknown_parameter_is_refused():
@@ -141,28 +142,26 @@ def test_a_full_room_turns_away_with_the_time_to_come_back(monkeypatch):
 
 
 def test_one_of_each_group_is_called_and_the_next_when_it_passes_on():
-    room = waiting.Room(10)
-    room._watch = threading.Event().wait  # nobody else calls
+    room = waiting.Room(3)
+    room._watch = lambda: None  # nobody else calls
     a, b = (("q",), ("k",)), (("other",), ("k",))
-    with room.seat(a) as first, room.seat(a) as second, room.seat(b) as third:
-        room.call("q")
-        assert (first.wait(0), second.wait(0), third.wait(0)) == (True, False, False)
-        room.call()
-        assert (first.wait(0), second.wait(0), third.wait(0)) == (True, False, True)
-        room._leave(first)
-        room.pass_on(a)
-        assert second.wait(0)
-        room._groups[a].append(first)
-        room._seated += 1
+    with ExitStack() as first_sits, room.seat(b) as third:
+        first = first_sits.enter_context(room.seat(a))
+        with room.seat(a) as second:
+            assert first_sits.enter_context(room.seat(b)) is None  # all are taken
+            room.call("q")
+            assert [seat.wait(0) for seat in (first, second, third)] == [True, False, False]
+            room.call()
+            assert [seat.wait(0) for seat in (first, second, third)] == [True, False, True]
+            first_sits.close()
+            room.pass_on(a)
+            assert second.wait(0)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_waiting_claim_holds_no_connection_and_gets_the_job_that_comes(live_server):
+def test_a_waiting_claim_holds_no_connection_and_gets_the_job_that_comes(live_server, monkeypatch):
     """Through a real server: the test's own thread enqueues while the request waits."""
-    import http.client
-    import json
-    from urllib.parse import urlsplit
-
+    monkeypatch.setattr(waiting, "QUIET_SECONDS", 0.05)
     remote = Remote()
     token = secret("worker", owner=person("robot", "run_worker"))
     address = urlsplit(live_server.url)
@@ -188,6 +187,9 @@ def test_a_waiting_claim_holds_no_connection_and_gets_the_job_that_comes(live_se
     asking.join(30)
     assert [lease["lease"]["job_id"] for lease in answers[0]["leases"]] == [str(job_id)]
     assert remote.claim().json()["leases"] == []
+    for thread in threading.enumerate():
+        if thread.name in ("waiting", "listener"):
+            thread.join(30)  # it listens no longer than somebody waits
 
 
 def _others() -> int:
@@ -197,6 +199,3 @@ def _others() -> int:
             " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
         return int(cursor.fetchone()[0])
-
-
-assert uuid
