@@ -19,6 +19,6 @@ control_socket_disable = True
 
 def post_worker_init(worker: Any) -> None:
     """Let nobody wait for work in a server that is stopping."""
-    from jobs.api.waiting import ROOM
+    from jobs.api.room import ROOM
 
     ROOM.is_closing = lambda: not worker.alive

@@ -25,7 +25,7 @@ from jobs.api.auth import Caller
 from jobs.api.fields import Id, Seconds, Strict
 from jobs.api.presented import LARGEST, MOST, NAME_CHARACTERS, Number, Short, WorkerView, read, shown, suffix
 from jobs.api.problems import Problem
-from jobs.api.waiting import ROOM, let_go_of_connections
+from jobs.api.room import ROOM, let_go_of_connections
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.probe import held_by, probe
 from jobs.ledger.session import Session, transact

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.db import connection
 
-from jobs.api import waiting
+from jobs.api import room as waiting
 from jobs.api.claims import HOUSEKEEPING
 from jobs.models import ApiToken, Attempt, Job, Worker
 from tests.api.caller import ROOT, Api, person, secret
