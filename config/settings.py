@@ -207,6 +207,9 @@ INTERLOCK: dict[str, int] = {
         "LOG_LINE_BYTES", 2 * KIB, "Longest log line kept; the rest is cut.", most=64 * KIB
     ),
     "PAGE_ROWS": _limit("PAGE_ROWS", 200, "Most rows of one page of a list.", most=1_000),
+    "WAIT_SECONDS": _limit(
+        "WAIT_SECONDS", 30, "Longest that a request of the API may wait for news.", least=0, most=50
+    ),
     "RECENT_LOGIN_SECONDS": _limit(
         "RECENT_LOGIN_SECONDS",
         900,
@@ -325,6 +328,8 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["jobs.api.limits.StrictJSONParser"],
     "EXCEPTION_HANDLER": "jobs.api.problems.handle",
+    # Loaded when docs/openapi.yaml is written, and never by a server.
+    "DEFAULT_SCHEMA_CLASS": "jobs.api.openapi.Described",
     # As escapes: text that no encoder writes still leaves the list that it is in readable.
     "UNICODE_JSON": False,
     # An unknown name in a query is refused, and so is this one.

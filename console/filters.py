@@ -5,7 +5,6 @@ An ignored filter shows everything, and the reader takes it for what was asked.
 
 from __future__ import annotations
 
-import re
 import uuid
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,22 +12,19 @@ from typing import Any
 import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console import walk
+from jobs import narrowing
 from jobs.explain import clock
 from jobs.ledger import indexed
 from jobs.models import Case, FenceRefusal, Job
 from jobs.models.case import CaseKind
 from jobs.outcomes import REASONS
 from jobs.status import CLAIMABLE, HoldReason, JobStatus
-
-_AGE = re.compile(r"([<>]?)\s*([0-9]{1,5})\s*([smhd])", re.ASCII)
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_HEX = re.compile(r"[0-9a-f]{4,32}", re.ASCII)
 
 
 class AgeField(forms.CharField):
@@ -38,13 +34,12 @@ class AgeField(forms.CharField):
         text = super().clean(value)
         if not text:
             return None
-        match = _AGE.fullmatch(text.strip())
-        if match is None:
+        found = narrowing.age(text)
+        if found is None:
             raise ValidationError(_("A length of time such as 30m, 24h, >7d: a number, then s, m, h or d."))
-        seconds = int(match[2]) * _UNITS[match[3]]
-        if seconds > 100 * 365 * 86_400:
+        if found[1] > narrowing.OLDEST:
             raise ValidationError(_("At most a hundred years."))
-        return match[1] == ">", timedelta(seconds=seconds)
+        return found
 
 
 class IdField(forms.CharField):
@@ -54,10 +49,10 @@ class IdField(forms.CharField):
         text = super().clean(value)
         if not text:
             return None
-        digits = text.strip().lower().replace("-", "")
-        if _HEX.fullmatch(digits) is None:
+        found = narrowing.beginning(text)
+        if found is None:
             raise ValidationError(_("A job's id, or at least the first four of its hexadecimal digits."))
-        return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
+        return found
 
 
 class CursorField(forms.CharField):
@@ -164,22 +159,19 @@ class JobFilter(StrictFilterSet):
 
     def by_worker(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
         """Keep the jobs that this worker holds; `host` and `host:pid` mean all of them."""
-        return jobs.filter(Q(worker_id=value) | Q(worker_id__startswith=f"{value}:"))
+        return jobs.filter(narrowing.of_worker(value))
 
     def by_key(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
         """Keep the jobs with this unique or concurrency key."""
-        return jobs.filter(Q(unique_key=value) | Q(concurrency_key=value))
+        return jobs.filter(narrowing.with_key(value))
 
     def by_age(self, jobs: QuerySet[Job], _name: str, value: tuple[bool, timedelta]) -> QuerySet[Job]:
         """Keep the jobs enqueued after, or before, an instant that lies so far back."""
-        older, length = value
-        limit = clock() - length
-        return jobs.filter(created_at__lte=limit) if older else jobs.filter(created_at__gt=limit)
+        return jobs.filter(narrowing.of_age(value, clock()))
 
     def by_hold(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
         """Keep the jobs on hold for this reason, or any."""
-        held = jobs.exclude(hold_reason="")
-        return held if value == "any" else held.filter(hold_reason=value)
+        return jobs.filter(narrowing.on_hold(value))
 
     def by_id(self, jobs: QuerySet[Job], _name: str, value: tuple[uuid.UUID, uuid.UUID]) -> QuerySet[Job]:
         """Keep the jobs whose id begins so."""
@@ -187,11 +179,7 @@ class JobFilter(StrictFilterSet):
 
     def by_any(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
         """Keep the jobs that this may be the id, the key or a part of the label of."""
-        wanted = Q(unique_key=value) | Q(concurrency_key=value) | Q(label__icontains=value)
-        digits = value.strip().lower().replace("-", "")
-        if _HEX.fullmatch(digits):
-            wanted |= Q(id__range=(uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))))
-        return jobs.filter(wanted)
+        return jobs.filter(narrowing.anything(value))
 
     def not_here(self, jobs: QuerySet[Job], _name: str, _value: uuid.UUID) -> QuerySet[Job]:
         """A place in the list is no filter: the walk begins there."""
@@ -229,7 +217,7 @@ class RefusalFilter(StrictFilterSet):
 
     def by_worker(self, refusals: QuerySet[FenceRefusal], _name: str, value: str) -> QuerySet[FenceRefusal]:
         """Keep the refusals of this worker; `host` and `host:pid` mean all of them."""
-        return refusals.filter(Q(worker_id=value) | Q(worker_id__startswith=f"{value}:"))
+        return refusals.filter(narrowing.of_worker(value))
 
     def not_here(self, refusals: QuerySet[FenceRefusal], _name: str, _value: Any) -> QuerySet[FenceRefusal]:
         """A place in the list is no filter."""
@@ -280,17 +268,11 @@ class CaseFilter(StrictFilterSet):
 
     def by_owner(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
         """Keep the cases that this person has taken, or that nobody has."""
-        held = Q(owned_until__isnull=True) | Q(owned_until__gt=self.now)
-        if value == "me":
-            return cases.filter(held, owner=self.user)
-        return cases.exclude(held & ~Q(owner=""))
+        return cases.filter(narrowing.case_of(value, self.user, self.now))
 
     def by_parked(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
         """Keep the cases that are put aside at this moment, or those that are not."""
-        later = Q(parked_until__gt=self.now)
-        if value == "yes":
-            return cases.filter(later)
-        return cases.filter(Q(parked_until__isnull=True) | Q(parked_until__lte=self.now))
+        return cases.filter(narrowing.case_parked(value, self.now))
 
     def not_here(self, cases: QuerySet[Case], _name: str, _value: Any) -> QuerySet[Case]:
         """A place in the list is no filter."""

@@ -7,6 +7,7 @@ A test says `@pytest.mark.browser` or `@pytest.mark.pgbouncer`. What is skipped 
 import os
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,8 @@ def pgbouncer() -> str | None:
 PROVIDERS: dict[str, Callable[[], str | None]] = {"browser": browser, "pgbouncer": pgbouncer}
 REASON = "this machine has no "
 PARTS = ("plain", "processes", "browser")
+"""What drives a browser or whole processes is in the folder of that name; the others are plain."""
+TESTS = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,18 +56,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         alike = [item for item in items if not asks_database(item)]
         config.hook.pytest_deselected(items=alike)
         items[:] = [item for item in items if item not in set(alike)]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the folders of the other parts unread: reading all the tests takes longer than many of them."""
     part = config.getoption("--part")
-    if part != "all":
-        others = {item for item in items if part_of(item) != part}
-        config.hook.pytest_deselected(items=[item for item in items if item in others])
-        items[:] = [item for item in items if item not in others]
-
-
-def part_of(item: pytest.Item) -> str:
-    """Return which part a test belongs to; a browser's loop and the database do not share a process well."""
-    if item.get_closest_marker("browser"):
-        return "browser"
-    return "processes" if "processes" in item.path.parts else "plain"
+    if part == "all" or not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
+        return None
+    folder = collection_path.relative_to(TESTS).parts[0]
+    return None if (folder if folder in PARTS else "plain") == part else True
 
 
 def asks_database(item: pytest.Item) -> bool:

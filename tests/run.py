@@ -1,7 +1,7 @@
 """Runs the tests on SQLite and on PostgreSQL: what `make test` calls.
 
     python tests/run.py                     both databases, with coverage
-    python tests/run.py --on sqlite ...     one database (sqlite or postgresql), without
+    python tests/run.py --on sqlite ...     one database (sqlite or postgresql), without; see --part
     python tests/run.py -k claim            anything else goes to pytest
 
 SQLite is a file in a temporary folder. PostgreSQL is the server that DATABASE_URL names, else a private one,
@@ -66,6 +66,9 @@ def main(arguments: list[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--on", choices=LANES, help="run on this database only")
+    parser.add_argument(
+        "--part", choices=["all", *needs.PARTS], default="all", help="with --on: only this part"
+    )
     parser.add_argument("--require", default="", help="fail without these (browser,pgbouncer)")
     options, rest = parser.parse_known_args(arguments)
     wanted = [name for name in options.require.split(",") if name]
@@ -77,7 +80,8 @@ def main(arguments: list[str]) -> int:
         scratch = Path(folder)
         (scratch / "static").mkdir()
         if options.on:
-            _count(options.on, _run_chain(options.on, needs.PARTS, scratch, rest), tally)
+            parts = needs.PARTS if options.part == "all" else (options.part,)
+            _count(options.on, _run_chain(options.on, parts, scratch, rest), tally)
         else:
             _run_both(scratch, rest, tally)
         if not options.on:

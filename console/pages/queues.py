@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,6 +16,7 @@ from console.pages.base import Page
 from jobs import handlers
 from jobs.ledger import indexed
 from jobs.models import Job, Queue
+from jobs.operations.queues import with_ready_jobs
 
 SHOWN = 60
 
@@ -77,7 +77,7 @@ class QueuesPage(Page):
     def _names(self, seen: set[str]) -> list[str]:
         said = Queue.objects.order_by("name").values_list("name", flat=True)[: SHOWN + 1]
         declared = {handler.queue for handler in handlers.registered()}
-        return sorted(seen | declared | set(said) | set(_with_ready_jobs()))
+        return sorted(seen | declared | set(said) | set(with_ready_jobs(most=SHOWN)))
 
 
 def _depth(name: str) -> tuple[bounded.Count, datetime | None]:
@@ -85,17 +85,6 @@ def _depth(name: str) -> tuple[bounded.Count, datetime | None]:
     first = indexed.ready(Job.objects.filter(queue=name)).order_by()[: bounded.LIMIT + 1]
     found = first.aggregate(n=Count("id"), oldest=Min("ready_at"))
     return bounded.Count(min(found["n"], bounded.LIMIT), found["n"] > bounded.LIMIT), found["oldest"]
-
-
-def _with_ready_jobs() -> Iterator[str]:
-    """Yield the queues in which something is ready, skipping along the index: a full one hides none."""
-    ready = indexed.ready(Job.objects.all()).order_by("queue").values_list("queue", flat=True)
-    name = ready.first()
-    for _ in range(SHOWN):
-        if name is None:
-            return
-        yield name
-        name = ready.filter(queue__gt=name).first()
 
 
 def _by_queue(jobs: QuerySet[Job]) -> Counter[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import select
 import socket
 import threading
@@ -21,11 +20,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import effects, explain, handlers, measures
+from jobs.api import schema
 from jobs.api.auth import Caller
-from jobs.api.fields import Id, Seconds, Strict
-from jobs.api.presented import LARGEST, MOST, NAME_CHARACTERS, Number, Short, WorkerView, read, shown, suffix
+from jobs.api.fields import Id, Seconds, Strict, Text, Whole
+from jobs.api.presented import LARGEST, LEASE, MOST, NAME_CHARACTERS, Name, Several, WorkerView, shown, suffix
 from jobs.api.problems import Problem
-from jobs.api.room import ROOM, let_go_of_connections
+from jobs.api.room import ROOM
+from jobs.api.schema import INSTANT, TEXT, WHOLE, record
+from jobs.api.waiting import let_go
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.probe import held_by, probe
 from jobs.ledger.session import Session, transact
@@ -42,36 +44,25 @@ QUEUES = 50
 BEAT_GRAIN = timedelta(seconds=10)
 """A worker's row is written no oftener."""
 TURNED_AWAY_SECONDS = 5
-_NAME = re.compile(r"[A-Za-z0-9_.:-]+", re.ASCII)
-
-
-class Name(Short):
-    """A name of letters, digits and _.:- only."""
-
-    def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
-        if not _NAME.fullmatch(text):
-            raise serializers.ValidationError(_("Letters, digits and _.:- only."))
-        return text
 
 
 class WorkerBody(Strict):
     """Who claims: an id that is new at each start, best `host:pid:uuid`."""
 
-    id = Name(NAME_CHARACTERS)
-    version = Short(40, least=0, required=False)
-    concurrency = Number(least=1, most=LARGEST, required=False)
+    id = Name(most=NAME_CHARACTERS)
+    version = Text(most=40, required=False)
+    concurrency = Whole(least=1, most=LARGEST, required=False)
 
 
 class ClaimBody(Strict):
     """The body of a claim."""
 
     worker = WorkerBody()
-    queues = serializers.ListField(child=Name(100), min_length=1, max_length=QUEUES)
-    kinds = serializers.ListField(child=Name(120), min_length=1, max_length=KINDS_PER_CLAIM)
-    limit = Number(least=1, most=MOST, required=False)
+    queues = Several(Name(most=100), most=QUEUES)
+    kinds = Several(Name(most=120), most=KINDS_PER_CLAIM)
+    limit = Whole(least=1, most=MOST, required=False)
     wait = Seconds(required=False)
-    holding = serializers.ListField(child=Id(), max_length=10_000, required=False)
+    holding = Several(Id(), least=0, most=10_000, required=False)
 
     def validate_wait(self, value: float) -> float:
         if not 0 <= value <= LONGEST_WAIT:
@@ -79,11 +70,34 @@ class ClaimBody(Strict):
         return value
 
 
+CLAIMED = record(
+    {
+        "lease": LEASE,
+        "kind": TEXT,
+        "queue": TEXT,
+        "label": TEXT,
+        "priority": WHOLE,
+        "input": schema.OBJECT,
+        "ttl_seconds": {"type": "number"},
+        "lease_expires_at": INSTANT,
+        "deadline_at": schema.maybe(INSTANT),
+        "timeout": {"type": ["number", "null"]},
+        "attempt": WHOLE,
+        "max_attempts": WHOLE,
+        "ruled": {"type": ["object", "null"]},
+    }
+)
+ANSWER = record({"leases": schema.rows(CLAIMED), "retry_after": schema.maybe(WHOLE)})
+
+
 class ClaimsView(WorkerView):
     """`/claims`: up to `limit` jobs, or an empty list after `wait` seconds."""
 
+    bodies = {"POST": ClaimBody}
+    answers = {"POST": {200: ANSWER}}
+
     def post(self, request: Request) -> Response:
-        caller, body = Caller.of(request), read(ClaimBody, request)
+        caller, body = Caller.of(request), self.body(request)
         for queue in body["queues"]:
             if not caller.may_use(queue):
                 raise Problem("forbidden", _("The token is not for the queue %s.") % queue)
@@ -112,7 +126,7 @@ def _wait_for(claim: Claim, request: Request, wait: float) -> tuple[list[Lease],
         if seat is None:
             return leases, not leases
         while not leases and not ROOM.is_closing():
-            let_go_of_connections()
+            let_go()
             if not seat.wait(end - time.monotonic()):
                 break
             if gone := _has_gone(request):

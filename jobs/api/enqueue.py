@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from jobs import admission, explain, handlers
+from jobs import explain, handlers
 from jobs.api.auth import Caller
 from jobs.api.fields import Choice, Id, Instant, Object, Seconds, Strict, Text, Whole
 from jobs.api.problems import Problem, refused
@@ -60,43 +62,68 @@ class EnqueueBody(Strict):
         return attrs
 
 
-def enqueue(caller: Caller, data: Any, header: str | None) -> tuple[Job, bool]:
-    """Add the job that `data` describes, or find the one of its key; returns it and whether it is new.
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One job that a caller wants, judged as far as it can be without looking at the table of jobs."""
+
+    kind: str
+    arguments: dict[str, Any]
+    options: Options
+
+    @classmethod
+    def of(cls, caller: Caller, given: dict[str, Any], key: dict[str, Any], known: Known) -> Wish:
+        """Judge a checked body; raises Problem or InvalidJob naming what is wrong.
+
+        `key` are the options that stand for an Idempotency-Key.
+        """
+        more = dict(given)
+        kind, arguments = more.pop("kind"), more.pop("arguments", {})
+        options = Options(**(more | key), enqueued_by=caller.actor)
+        handler = handlers.find(kind)
+        queue = options.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
+        if not caller.may_use(queue):
+            raise Problem("forbidden", _("The token is not for the queue %s.") % queue)
+        if not known(kind):
+            raise field_problem(
+                "kind", _("no handler and no live worker of this installation knows %s") % kind
+            )
+        if options.parent_id and not caller.jobs().filter(pk=options.parent_id).exists():
+            raise field_problem("parent_id", _("there is no job %s") % options.parent_id)
+        return cls(handler.name if handler else kind, arguments, options)
+
+
+def enqueue(caller: Caller, given: dict[str, Any], header: str | None) -> tuple[Job, bool]:
+    """Add the job that a checked body describes, or find its key's; returns it and whether it is new.
 
     Raises Problem naming every field that is wrong, `forbidden` for a queue that the token may not use, and
     `key-conflict` with the holder's id and the paths in which its input differs.
     """
-    body = EnqueueBody(data=data)
-    body.is_valid(raise_exception=True)
-    given = dict(body.validated_data)
-    kind, arguments = given.pop("kind"), given.pop("arguments", {})
-    options = Options(**(given | _key(caller, header, given)), enqueued_by=caller.actor)
-    row = admission.row(kind, arguments, options)
-    if not caller.may_use(row["queue"]):
-        raise Problem("forbidden", _("The token is not for the queue %s.") % row["queue"])
-    if not is_known(row["kind"]):
-        raise _field("kind", _("no handler and no live worker of this installation knows %s") % row["kind"])
-    if options.parent_id and not caller.jobs().filter(pk=options.parent_id).exists():
-        raise _field("parent_id", _("there is no job %s") % options.parent_id)
+    wish = Wish.of(caller, given, key_of(caller, header, given), Known())
     try:
-        answer = Job.objects.enqueue(kind, arguments, options=options)
+        answer = Job.objects.enqueue(wish.kind, wish.arguments, options=wish.options)
     except KeyConflict as conflict:
-        raise _conflict(caller, conflict, row["kind"], arguments) from None
+        raise _conflict(caller, conflict, wish) from None
     job = caller.jobs().filter(pk=answer.job_id).first()
     if job is None:  # the same key and input, in a queue that this token may not know of
         raise Problem("key-conflict")
     return job, answer.created
 
 
-def is_known(kind: str) -> bool:
-    """Return whether this process or a worker that is alive can run `kind`."""
-    if handlers.find(kind) is not None:
-        return True
-    beating = Worker.objects.filter(beat_at__gt=explain.clock() - SILENT_AFTER, stopped_at=None)
-    return any(kind in kinds for kinds in beating.values_list("kinds", flat=True))
+class Known:
+    """The kinds that this process or a worker that is alive can run; the workers are looked up once."""
+
+    def __call__(self, kind: str) -> bool:
+        if not handlers.NAME.fullmatch(kind):
+            return True  # its form is refused where every caller's is
+        return handlers.find(kind) is not None or kind in self._of_workers
+
+    @cached_property
+    def _of_workers(self) -> set[str]:
+        beating = Worker.objects.filter(beat_at__gt=explain.clock() - SILENT_AFTER, stopped_at=None)
+        return {kind for kinds in beating.values_list("kinds", flat=True) for kind in kinds}
 
 
-def _key(caller: Caller, header: str | None, given: dict[str, Any]) -> dict[str, Any]:
+def key_of(caller: Caller, header: str | None, given: dict[str, Any]) -> dict[str, Any]:
     """Return the unique key that an Idempotency-Key stands for, unless the body names the same one itself."""
     if header is None:
         return {}
@@ -113,15 +140,20 @@ def _key(caller: Caller, header: str | None, given: dict[str, Any]) -> dict[str,
     return {"unique_key": key, "unique_scope": "ever"}
 
 
-def _conflict(caller: Caller, conflict: KeyConflict, kind: str, arguments: Any) -> Problem:
+def _conflict(caller: Caller, conflict: KeyConflict, wish: Wish) -> Problem:
+    problem = refused(conflict)
+    problem.more = conflict_of(caller, conflict, wish)
+    return problem if problem.more else Problem("key-conflict")
+
+
+def conflict_of(caller: Caller, conflict: KeyConflict, wish: Wish) -> dict[str, Any]:
+    """Return who holds the key and where its input differs; nothing where the caller may not know of it."""
     held = caller.jobs().filter(pk=conflict.job_id).first()
     if held is None:
-        return Problem("key-conflict")
-    paths = [] if held.kind == kind else ["/kind"]
-    differing(held.arguments, arguments, "/arguments", paths)
-    problem = refused(conflict)
-    problem.more = {"job_id": held.id, "job_status": held.status, "differing": paths[:DIFFERENCES]}
-    return problem
+        return {}
+    paths = [] if held.kind == wish.kind else ["/kind"]
+    differing(held.arguments, wish.arguments, "/arguments", paths)
+    return {"job_id": held.id, "job_status": held.status, "differing": paths[:DIFFERENCES]}
 
 
 def differing(one: Any, other: Any, at: str, found: list[str]) -> None:
@@ -143,7 +175,7 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-def _field(name: str, detail: str) -> Problem:
+def field_problem(name: str, detail: str) -> Problem:
     return Problem("invalid-body", errors=[{"pointer": f"/{name}", "detail": detail}])
 
 

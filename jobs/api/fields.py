@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
+from jobs.api import schema
+from jobs.api.schema import Schema
+
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 """Between these an instant can be told in every time zone on both databases (bug S66)."""
+WRONG = 20
+"""Bad items of a list that are told of at a time."""
 _INSTANT = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -59,9 +65,22 @@ class Strict(serializers.Serializer[Any]):
             )
         return super().to_internal_value({key: value for key, value in data.items() if value is not None})
 
+    @classmethod
+    def described(cls) -> Schema:
+        """Return what it takes, for docs/openapi.yaml."""
+        members, required = {}, []
+        for name, field in cls().fields.items():
+            told = field.described() if isinstance(field, _Typed | Strict) else {}
+            members[name] = told if field.required else schema.maybe(told)
+            required += [name] if field.required else []
+        return {"type": "object", "properties": members, "additionalProperties": False} | (
+            {"required": required} if required else {}
+        )
+
 
 class _Typed(serializers.Field[Any, Any, Any, Any]):
     expected: Any = ""
+    schema: ClassVar[Schema] = {}
 
     def refuse(self) -> NoReturn:
         raise serializers.ValidationError(self.expected)
@@ -69,22 +88,56 @@ class _Typed(serializers.Field[Any, Any, Any, Any]):
     def to_representation(self, value: Any) -> Any:
         return value
 
+    def described(self) -> Schema:
+        """Return what it takes, for docs/openapi.yaml."""
+        return self.schema
+
 
 class Text(_Typed):
-    """A string; lengths are judged where the job is admitted."""
+    """A string; without bounds given here, lengths are judged where the job is admitted."""
 
     expected = _("Text is needed here.")
+    schema = schema.TEXT
+
+    def __init__(self, *, least: int = 0, most: int = 0, **more: Any) -> None:
+        super().__init__(**more)
+        self.least, self.most = least, most
 
     def to_internal_value(self, data: Any) -> str:
-        return data if isinstance(data, str) else self.refuse()
+        if not isinstance(data, str):
+            self.refuse()
+        if len(data) < self.least:
+            raise serializers.ValidationError(_("At least %s characters are needed.") % self.least)
+        if self.most and len(data) > self.most:
+            raise serializers.ValidationError(_("At most %s characters are taken.") % self.most)
+        return data
+
+    def described(self) -> Schema:
+        bounds = {"minLength": self.least, "maxLength": self.most}
+        return schema.TEXT | {name: bound for name, bound in bounds.items() if bound}
+
+
+class Reason(Text):
+    """Why a person does it, in his own words."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(least=1, most=1000, **more)
+
+    def to_internal_value(self, data: Any) -> str:
+        if isinstance(data, str) and not data.strip():
+            raise serializers.ValidationError(_("Say why, in your own words."))
+        return super().to_internal_value(data)
+
+    def described(self) -> Schema:
+        return super().described() | {"pattern": r"\S"}
 
 
 class Choice(Text):
     """One of a few words."""
 
-    def __init__(self, words: list[str], **more: Any) -> None:
+    def __init__(self, words: Iterable[str], **more: Any) -> None:
         super().__init__(**more)
-        self.words = words
+        self.words = [str(word) for word in words]
 
     def to_internal_value(self, data: Any) -> str:
         return data if isinstance(data, str) and data in self.words else self.refuse()
@@ -92,29 +145,56 @@ class Choice(Text):
     def refuse(self) -> NoReturn:
         raise serializers.ValidationError(_("One of %s is needed here.") % ", ".join(self.words))
 
+    def described(self) -> Schema:
+        return schema.words(self.words)
+
 
 class Whole(_Typed):
     """A whole number."""
 
     expected = _("A whole number is needed here.")
 
+    def __init__(self, *, least: int = 1 - 2**53, most: int = 2**53 - 1, **more: Any) -> None:
+        super().__init__(**more)
+        self.least, self.most = least, most
+
     def to_internal_value(self, data: Any) -> int:
-        return data if type(data) is int and abs(data) < 2**53 else self.refuse()
+        if type(data) is not int:
+            self.refuse()
+        if not self.least <= data <= self.most:
+            bounds = {"least": self.least, "most": self.most}
+            raise serializers.ValidationError(_("From %(least)s to %(most)s.") % bounds)
+        return data
+
+    def described(self) -> Schema:
+        return schema.WHOLE | {"minimum": self.least, "maximum": self.most}
 
 
 class Seconds(_Typed):
     """A duration in seconds, fractions allowed."""
 
     expected = _("A number of seconds is needed here.")
+    schema: ClassVar[Schema] = {"type": "number", "minimum": 0}
 
     def to_internal_value(self, data: Any) -> float:
         return float(data) if type(data) in (int, float) and abs(data) < 2**53 else self.refuse()
+
+
+class Flag(_Typed):
+    """True or false."""
+
+    expected = _("true or false is needed here.")
+    schema = schema.FLAG
+
+    def to_internal_value(self, data: Any) -> bool:
+        return data if isinstance(data, bool) else self.refuse()
 
 
 class Instant(_Typed):
     """An instant with its zone."""
 
     expected = _("An instant like 2026-01-31T12:00:00Z, from 1970 to before 9000, is needed here.")
+    schema = schema.INSTANT
 
     def to_internal_value(self, data: Any) -> datetime:
         return (parse_instant(data) if isinstance(data, str) else None) or self.refuse()
@@ -124,6 +204,7 @@ class Id(_Typed):
     """A UUID."""
 
     expected = _("A UUID is needed here.")
+    schema = schema.ID
 
     def to_internal_value(self, data: Any) -> uuid.UUID:
         return (parse_uuid(data) if isinstance(data, str) else None) or self.refuse()
@@ -133,6 +214,44 @@ class Object(_Typed):
     """A JSON object with any members."""
 
     expected = _("An object of named arguments is needed here.")
+    schema = schema.OBJECT
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         return data if isinstance(data, dict) else self.refuse()
+
+
+class Items(_Typed):
+    """A list of objects of one form, 1 to `most` of them."""
+
+    expected = _("A list is needed here.")
+
+    def __init__(self, item: type[Strict], *, most: int, **more: Any) -> None:
+        super().__init__(**more)
+        self.item, self.most = item, most
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if not isinstance(data, list):
+            self.refuse()
+        if not 1 <= len(data) <= self.most:
+            raise serializers.ValidationError(_("1 to %s are taken at a time.") % self.most)
+        form, found, errors = self.item(), [], {}
+        for index, part in enumerate(data):
+            try:
+                found.append(form.run_validation(part))
+            except serializers.ValidationError as error:
+                errors[str(index)] = error.detail
+                if len(errors) == WRONG:
+                    break
+        if errors:
+            raise serializers.ValidationError(errors)
+        return found
+
+    def described(self) -> Schema:
+        return schema.rows(self.item.described()) | {"minItems": 1, "maxItems": self.most}
+
+
+class Anything(_Typed):
+    """Any JSON value."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data

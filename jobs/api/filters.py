@@ -14,9 +14,13 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from jobs import handlers
+from jobs import handlers, narrowing
+from jobs.api import schema
 from jobs.api.fields import parse_instant, parse_uuid
 from jobs.api.problems import Problem
+from jobs.api.schema import Schema
+from jobs.explain import clock
+from jobs.ledger import indexed
 from jobs.models import Job
 from jobs.status import HoldReason, JobStatus, WaitReason
 
@@ -82,6 +86,18 @@ class AnyOfField(forms.Field):
         return found
 
 
+class AgeField(forms.Field):
+    """`24h` or `<24h`: younger than that; `>7d`: older."""
+
+    def to_python(self, value: Any) -> Any:
+        if value is None:
+            return None
+        found = narrowing.age(value)
+        if found is None or found[1] > narrowing.OLDEST:
+            raise forms.ValidationError(_("a length of time like 30m, 24h or >7d is needed"))
+        return found
+
+
 class AnyOf(django_filters.Filter):
     """Matches any of the values given."""
 
@@ -110,6 +126,19 @@ class Whole(django_filters.Filter):
     field_class = WholeField
 
 
+class Age(django_filters.Filter):
+    field_class = AgeField
+
+
+class OneOf(django_filters.CharFilter):
+    """Matches one of a few words."""
+
+    field_class = forms.ChoiceField
+
+    def __init__(self, words: Iterable[str], **more: Any) -> None:
+        super().__init__(choices=[(word, word) for word in words], **more)
+
+
 class JobFilter(django_filters.FilterSet):
     """The filters of GET /jobs."""
 
@@ -130,18 +159,44 @@ class JobFilter(django_filters.FilterSet):
     created_before = Since("created_at", lookup_expr="lt")
     finished_since = Since("finished_at", lookup_expr="gte")
     finished_before = Since("finished_at", lookup_expr="lt")
+    # The console's words.
+    worker = Exactly("worker_id", method="by_worker")
+    key = Exactly("unique_key", method="by_key")
+    label = Exactly("label", lookup_expr="icontains")
+    age = Age("created_at", method="by_age")
+    hold = OneOf([narrowing.ANY, *(r.value for r in HoldReason)], method="by_hold")
+    parent = Uuid("parent_id")
+    q = Exactly("id", method="by_any")
+
+    def by_worker(self, jobs: Any, _name: str, value: str) -> Any:
+        return jobs.filter(narrowing.of_worker(value))
+
+    def by_key(self, jobs: Any, _name: str, value: str) -> Any:
+        return jobs.filter(narrowing.with_key(value))
+
+    def by_age(self, jobs: Any, _name: str, value: Any) -> Any:
+        return jobs.filter(narrowing.of_age(value, clock()))
+
+    def by_hold(self, jobs: Any, _name: str, value: str) -> Any:
+        return indexed.held(jobs).filter(narrowing.on_hold(value))
+
+    def by_any(self, jobs: Any, _name: str, value: str) -> Any:
+        return jobs.filter(narrowing.anything(value))
 
     class Meta:
         model = Job
         fields: list[str] = []
 
 
-def narrow(jobs: Any, query: QueryDict, *, besides: Iterable[str] = ()) -> Any:
-    """Return `jobs` narrowed by the query; `besides` are names that others read.
+def narrow(
+    jobs: Any, query: QueryDict, *, besides: Iterable[str] = (), by: Any = JobFilter, request: Any = None
+) -> Any:
+    """Return `jobs` narrowed by the query; `besides` are names that others read, `by` a set of filters, which
+    may ask the `request` who it is.
 
     Raises Problem naming each parameter that is not known or has a bad value.
     """
-    names = JobFilter.base_filters
+    names = by.base_filters
     errors = [
         {
             "parameter": name[:80],
@@ -159,7 +214,7 @@ def narrow(jobs: Any, query: QueryDict, *, besides: Iterable[str] = ()) -> Any:
             errors.append({"parameter": name[:80], "detail": _("is given too often")})
     if errors:
         raise Problem("invalid-query", errors=errors)
-    filters = JobFilter(query, queryset=jobs)
+    filters = by(query, queryset=jobs, request=request)
     if not filters.is_valid():
         raise Problem(
             "invalid-query",
@@ -170,6 +225,29 @@ def narrow(jobs: Any, query: QueryDict, *, besides: Iterable[str] = ()) -> Any:
             ],
         )
     return filters.qs
+
+
+def described(filters: Any) -> dict[str, Schema]:
+    """Return what each filter of a set takes, for docs/openapi.yaml."""
+    return {name: _described(one) for name, one in filters.base_filters.items()}
+
+
+def _described(one: django_filters.Filter) -> Schema:
+    given = one.extra
+    match one:
+        case AnyOf():
+            words, pattern = given.get("words"), given.get("pattern")
+            item = schema.words(words) if words else schema.TEXT if pattern else schema.ID
+            return schema.rows(item) | {"minItems": 1, "maxItems": REPEATS}
+        case Whole():
+            return {"type": "integer", "minimum": given["min_value"], "maximum": given["max_value"]}
+        case Uuid():
+            return schema.ID
+        case Since():
+            return schema.INSTANT
+        case OneOf():
+            return schema.words(word for word, _label in given["choices"])
+    return schema.TEXT | {"minLength": 1}
 
 
 def unknown(query: QueryDict, known: Iterable[str] = ()) -> None:

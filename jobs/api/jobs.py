@@ -4,77 +4,53 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.http import HttpResponseBase
-from django.utils.translation import gettext as _
 from rest_framework import status
-from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from jobs.api import filters, limits
+from jobs.api import conditions, filters, paging, schema, waiting
 from jobs.api.auth import Caller
-from jobs.api.enqueue import enqueue
-from jobs.api.fields import Strict, Text, parse_uuid
+from jobs.api.enqueue import EnqueueBody, enqueue
+from jobs.api.fields import Reason, Strict
 from jobs.api.paging import PARAMETERS, Paging
 from jobs.api.problems import Problem
-from jobs.api.shape import job_in_full, job_in_list, receipt
+from jobs.api.shape import RECEIPT, job_in_full, job_in_list, receipt
+from jobs.api.view import View
 from jobs.ledger.reading import reading
-from jobs.models import Job
 from jobs.operations import jobwork
 from jobs.status import JobStatus
 
-
-class View(APIView):
-    """A view of this API: its scopes by method, its body limited before anybody reads it."""
-
-    scopes: ClassVar[dict[str, str]] = {}
-    metadata_class = None
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        limits.check_body(request, limit=settings.INTERLOCK["BODY_BYTES"])
-        super().initial(request, *args, **kwargs)
-
-    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = super().finalize_response(request, response, *args, **kwargs)
-        # What one caller may see is not for a cache that serves another.
-        answer.headers.setdefault("Cache-Control", "private, no-cache")
-        return answer
-
-    @staticmethod
-    def find(caller: Caller, job_id: str) -> Job:
-        """Return a job that exists for this caller; raises NotFound, also for an id that is none."""
-        key = parse_uuid(job_id)
-        job: Job | None = caller.jobs().filter(pk=key).first() if key else None
-        if job is None:
-            raise NotFound
-        return job
+COUNT = schema.record({"value": schema.WHOLE, "exact": schema.FLAG})
+LIST = paging.answer(schema.ref("Job"))
+LIST["properties"]["count"] = COUNT  # only if asked for
+ENQUEUED = schema.record(RECEIPT, created=schema.FLAG)
 
 
 class JobsView(View):
     """`/jobs`: list and enqueue."""
 
     scopes: ClassVar[dict[str, str]] = {"GET": "jobs:read", "POST": "jobs:enqueue"}
+    bodies = {"POST": EnqueueBody}
+    queries = {"GET": paging.parameters(filters.described(filters.JobFilter))}
+    conditions = {"POST": ("Idempotency-Key",)}
+    answers = {
+        "GET": {200: LIST},
+        "POST": {201: ENQUEUED, 200: ENQUEUED},
+    }
 
     def get(self, request: Request) -> Response:
         caller = Caller.of(request)
         jobs = filters.narrow(caller.jobs(), request.query_params, besides=PARAMETERS)
-        paging = Paging.of(request.query_params)
+        asked = Paging.of(request.query_params)
         with reading(jobs.db):
-            page = paging.page(jobs)
-            counted = {"count": paging.count(jobs)} if paging.counts else {}
-        return Response(
-            {
-                "results": [job_in_list(job) for job in page.rows],
-                "next": f"{request.path}?{page.next_query}" if page.next_query else None,
-                **counted,
-            }
-        )
+            page = asked.page(jobs)
+            counted = {"count": asked.count(jobs)} if asked.counts else {}
+        return Response(page.document(request.path, job_in_list) | counted)
 
     def post(self, request: Request) -> Response:
-        filters.unknown(request.query_params)
-        job, created = enqueue(Caller.of(request), request.data, request.META.get("HTTP_IDEMPOTENCY_KEY"))
+        given, header = self.body(request), request.META.get("HTTP_IDEMPOTENCY_KEY")
+        job, created = enqueue(Caller.of(request), given, header)
         return Response(
             receipt(job) | {"created": created},
             status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,
@@ -83,17 +59,30 @@ class JobsView(View):
 
 
 class JobView(View):
-    """`/jobs/{id}`: one job, with a strong ETag."""
+    """`/jobs/{id}`: one job, with a strong ETag; `wait` asks to be told of its next version."""
 
     scopes: ClassVar[dict[str, str]] = {"GET": "jobs:read"}
+    queries = {"GET": {"wait": waiting.parameter()}}
+    conditions = {"GET": ("If-None-Match",)}
+    answers = {"GET": {200: schema.ref("JobInFull")}}
 
     def get(self, request: Request, job_id: str) -> Response:
-        filters.unknown(request.query_params)
+        filters.unknown(request.query_params, ("wait",))
+        seconds = waiting.asked(request.query_params)
         caller = Caller.of(request)
         job = self.find(caller, job_id)
-        etag = f'"{job.state_version}"'
-        headers = {"ETag": etag}
-        if _matches(request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
+        if seconds and (
+            "HTTP_IF_NONE_MATCH" not in request.META or conditions.has(request, conditions.etag(job))
+        ):
+            known = job.state_version
+
+            def changed() -> bool | None:
+                return caller.jobs().filter(pk=job.pk).exclude(state_version=known).exists() or None
+
+            if waiting.wait_for(changed, seconds):
+                job = self.find(caller, job_id)
+        headers = {"ETag": conditions.etag(job)}
+        if conditions.has(request, conditions.etag(job)):
             return Response(status=status.HTTP_304_NOT_MODIFIED, headers=headers)
         return Response(job_in_full(job, caller), headers=headers)
 
@@ -101,38 +90,35 @@ class JobView(View):
 class CancelBody(Strict):
     """The body of a cancel."""
 
-    reason = Text()
+    reason = Reason()
 
 
 class CancelView(View):
     """`/jobs/{id}/cancel`: ask for the end of a job and of its descendants."""
 
     scopes: ClassVar[dict[str, str]] = {"POST": "jobs:cancel"}
+    bodies = {"POST": CancelBody}
+    conditions = {"POST": ("If-Match",)}
+    answers = {
+        "POST": dict.fromkeys(
+            (200, 202), schema.record(RECEIPT, cancel=schema.words(["cancelled", "requested"]))
+        )
+    }
 
     def post(self, request: Request, job_id: str) -> Response:
-        filters.unknown(request.query_params)
         caller = Caller.of(request)
         job = self.find(caller, job_id)
-        body = CancelBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        reason = body.validated_data["reason"]
-        if not reason.strip():
-            raise Problem(
-                "invalid-body", errors=[{"pointer": "/reason", "detail": _("Say why, in your own words.")}]
-            )
-        if len(reason) > 1000:
-            raise Problem(
-                "invalid-body",
-                errors=[{"pointer": "/reason", "detail": _("A reason has at most 1000 characters.")}],
-            )
-        with caller.door():
-            after = jobwork.cancel(job.pk, actor=caller.user, reason=reason)
+        reason = self.body(request)["reason"]
+        seen = conditions.seen(request, caller, job, needed=False)
+        with caller.door(), conditions.telling_the_current(caller, job):
+            after = jobwork.cancel(job.pk, actor=caller.user, reason=reason, seen_version=seen)
         over = after == JobStatus.CANCELLED
         job.refresh_from_db()
         return Response(
             receipt(job) | {"cancel": "cancelled" if over else "requested"},
             # Requested is not done: whoever runs the job stops at its next safe point.
             status=status.HTTP_200_OK if over else status.HTTP_202_ACCEPTED,
+            headers={"ETag": conditions.etag(job)},
         )
 
 
@@ -140,11 +126,7 @@ class NothingHere(View):
     """Every other address below /api/v1/."""
 
     permission_classes = ()
+    schema = None
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return Problem("not-found").response()
-
-
-def _matches(header: str, etag: str) -> bool:
-    """Return whether If-None-Match names our tag; a weak form of it means the same bytes here."""
-    return header.strip() == "*" or etag in [part.strip().removeprefix("W/") for part in header.split(",")]

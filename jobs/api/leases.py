@@ -5,7 +5,6 @@ Every one of them may be sent again when its answer was lost: what had landed an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -17,19 +16,18 @@ from rest_framework.response import Response
 from jobs import admission, canon, errors, redact
 from jobs.api.auth import Caller
 from jobs.api.claims import BEAT_GRAIN, WorkerBody
-from jobs.api.fields import Choice, Instant, Seconds, Strict, Text
+from jobs.api.fields import Anything, Choice, Flag, Instant, Seconds, Strict, Text, Whole
 from jobs.api.presented import (
+    EACH,
+    LANDED,
     LARGEST,
     MOST,
-    Json,
     LeaseBody,
-    Number,
-    Short,
+    Several,
     WorkerView,
     landed,
     lease_of,
     leases_of,
-    read,
     suffix,
     told,
 )
@@ -44,22 +42,10 @@ from jobs.status import WaitReason
 from jobs.vocabulary import JOB
 
 
-class Flag(serializers.Field[Any, Any, Any, Any]):
-    """True or false, and nothing that only looks like it."""
-
-    def to_internal_value(self, data: Any) -> bool:
-        if data is not True and data is not False:
-            raise serializers.ValidationError(_("true or false is needed here."))
-        return data
-
-    def to_representation(self, value: Any) -> Any:
-        return value
-
-
 class BeatingBody(WorkerBody):
     """Who renews: `running` jobs just now, `stopped` with its last request."""
 
-    running = Number(most=LARGEST, required=False)
+    running = Whole(least=0, most=LARGEST, required=False)
     stopped = Flag(required=False)
 
 
@@ -67,16 +53,18 @@ class RenewBody(Strict):
     """The body of a renewal."""
 
     worker = BeatingBody(required=False)
-    leases = serializers.ListField(child=LeaseBody(), max_length=MOST)
+    leases = Several(LeaseBody(), least=0, most=MOST)
 
 
 class RenewView(WorkerView):
     """`/leases/renew`: extend leases; a result for each, in order."""
 
+    bodies = {"POST": RenewBody}
+    answers = EACH
     body_limit = "BATCH_BYTES"
 
     def post(self, request: Request) -> Response:
-        caller, body = Caller.of(request), read(RenewBody, request)
+        caller, body = Caller.of(request), self.body(request)
         leases = leases_of(caller, body["leases"], at="/leases/{}")
         outcomes = Job.objects.runtime.renew(leases)
         if worker := body.get("worker"):
@@ -107,14 +95,17 @@ class StageBody(Strict):
     """The body of a stage; without a result, null is the result."""
 
     lease = LeaseBody()
-    result = Json(required=False)
+    result = Anything(required=False)
 
 
 class StageView(WorkerView):
     """`/leases/{attempt}/stage`: keep a result for the attempt without making it the job's."""
 
+    bodies = {"POST": StageBody}
+    answers = LANDED
+
     def post(self, request: Request, attempt_id: str) -> Response:
-        body = read(StageBody, request)
+        body = self.body(request)
         lease = lease_of(Caller.of(request), body["lease"], attempt_id)
         text, digest = _result(body.get("result"), "/result")
         return Response(landed(Job.objects.runtime.stage(lease, text, digest)))
@@ -123,7 +114,7 @@ class StageView(WorkerView):
 class CommitBody(StageBody):
     """The body of a commit: a `result`, or the `result_digest` of a staged one."""
 
-    result_digest = Short(64, required=False)
+    result_digest = Text(least=1, most=64, required=False)
     log = Text(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -135,8 +126,11 @@ class CommitBody(StageBody):
 class CommitView(WorkerView):
     """`/leases/{attempt}/commit`: make a result the job's one canonical result."""
 
+    bodies = {"POST": CommitBody}
+    answers = LANDED
+
     def post(self, request: Request, attempt_id: str) -> Response:
-        caller, body = Caller.of(request), read(CommitBody, request)
+        caller, body = Caller.of(request), self.body(request)
         lease = lease_of(caller, body["lease"], attempt_id, with_input="log" in body)
         logs = {lease.attempt_id: log} if (log := _log(lease, body)) is not None else {}
         return Response(landed(Job.objects.runtime.commit([(lease, *_to_commit(body, ""))], logs=logs)[0]))
@@ -145,16 +139,19 @@ class CommitView(WorkerView):
 class CommitsBody(Strict):
     """The body of many commits."""
 
-    commits = serializers.ListField(child=CommitBody(), min_length=1, max_length=MOST)
+    commits = Several(CommitBody(), most=MOST)
 
 
 class CommitsView(WorkerView):
     """`/leases/commit`: many at once, each judged alone; a result for each, in order."""
 
+    bodies = {"POST": CommitsBody}
+    answers = EACH
     body_limit = "BATCH_BYTES"
+    extra_depth = 3
 
     def post(self, request: Request) -> Response:
-        caller, bodies = Caller.of(request), read(CommitsBody, request)["commits"]
+        caller, bodies = Caller.of(request), self.body(request)["commits"]
         leases = leases_of(
             caller,
             [body["lease"] for body in bodies],
@@ -215,7 +212,7 @@ class EndingBody(Strict):
 class CodedBody(EndingBody):
     """An ending with an error code."""
 
-    error_code = Short(80)
+    error_code = Text(least=1, most=80)
 
     def validate_error_code(self, value: str) -> str:
         if not errors.is_well_formed(value):
@@ -239,7 +236,7 @@ class WaitBody(EndingBody):
     seconds = Seconds(required=False)
     until = Instant(required=False)
     reason = Choice([reason.value for reason in WaitReason], required=False)
-    effect_id = Short(64, required=False)
+    effect_id = Text(least=1, most=64, required=False)
 
     def validate_seconds(self, value: float) -> float:
         return _delay(value)
@@ -259,9 +256,9 @@ class UncertainBody(Strict):
 
     lease = LeaseBody()
     note = Text(required=False)
-    reference = Short(200, least=0, required=False)
-    effect_id = Short(64, required=False)
-    payload = Json(required=False)
+    reference = Text(most=200, required=False)
+    effect_id = Text(least=1, most=64, required=False)
+    payload = Anything(required=False)
     log = Text(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -277,63 +274,97 @@ def _delay(value: float) -> float:
 
 
 class EndingView(WorkerView):
-    """`/leases/{attempt}/fail` and its like: give a job up; the answer's `status` is what became of it."""
+    """Give a job up; the answer's `status` is what became of it."""
 
-    verb = ""
+    answers = LANDED
 
     def post(self, request: Request, attempt_id: str) -> Response:
-        body_of, ending_of = ENDINGS[self.verb]
-        body = read(body_of, request)
+        body = self.body(request)
         lease = lease_of(Caller.of(request), body["lease"], attempt_id, with_input=True)
-        ending = ending_of(lease, body, _log(lease, body))
+        ending = self.ending(lease, body, _log(lease, body))
         return Response(landed(Job.objects.runtime.end([ending])[0]))
+
+    def ending(self, lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
+        """Return how the holder wants to give its job up."""
+        raise NotImplementedError
+
+
+class FailView(EndingView):
+    """`/leases/{attempt}/fail`: it failed; `retry_after`, or the code's entry, says whether to try again."""
+
+    bodies = {"POST": FailBody}
+
+    def ending(self, lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
+        return admission.failure(
+            lease,
+            body["error_code"],
+            body.get("message", ""),
+            retry_after=body.get("retry_after"),
+            traceback=body.get("traceback", ""),
+            log=log,
+        )
+
+
+class ReleaseView(EndingView):
+    """`/leases/{attempt}/release`: give the job back unharmed; costs no attempt."""
+
+    bodies = {"POST": EndingBody}
+
+    def ending(self, lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
+        message = _words(lease, body)
+        return Ending.release(lease, error_code="WORKER_LEASE_RELEASED", message=message, log=log)
+
+
+class WaitView(EndingView):
+    """`/leases/{attempt}/wait`: give the lease up until later; costs no attempt."""
+
+    bodies = {"POST": WaitBody}
+
+    def ending(self, lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
+        seconds, effect_id = body.get("seconds"), body.get("effect_id", "")
+        if "until" in body:
+            seconds = min(max(0.0, (body["until"] - clock()).total_seconds()), admission.LONGEST_DELAY)
+        if effect_id:
+            _need_effect(lease, effect_id)
+        reason = WaitReason(body.get("reason", WaitReason.TIMER))
+        total = admission.longest_wait(lease.kind)
+        return Ending.wait(lease, reason, seconds=seconds, total=total, log=log, effect_id=effect_id)
+
+
+class SkipView(EndingView):
+    """`/leases/{attempt}/skip`: there is nothing to do."""
+
+    bodies = {"POST": CodedBody}
+
+    def ending(self, lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
+        return Ending.skip(lease, body["error_code"], _words(lease, body), log=log)
+
+
+class UncertainView(EndingView):
+    """`/leases/{attempt}/uncertain`: nobody knows whether an effect took place, or which payload stands."""
+
+    bodies = {"POST": UncertainBody}
+
+    def ending(self, lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
+        if "payload" not in body:
+            reference = _words(lease, body, "reference")
+            return Ending.uncertain(lease, _words(lease, body, "note"), reference=reference, log=log)
+        _need_effect(lease, body["effect_id"])
+        text = payload_text(body["payload"])
+        return Ending.payload_conflict(lease, body["effect_id"], text, canon.digest(text), log=log)
+
+
+class AcknowledgeView(EndingView):
+    """`/leases/{attempt}/acknowledge-cancel`: stop because a cancel was requested."""
+
+    bodies = {"POST": EndingBody}
+
+    def ending(self, lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
+        return Ending.acknowledge_cancel(lease, message=_words(lease, body), log=log)
 
 
 def _words(lease: Lease, body: dict[str, Any], name: str = "message") -> str:
     return admission.words(lease, body.get(name, ""))
-
-
-def _fail(lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
-    return admission.failure(
-        lease,
-        body["error_code"],
-        body.get("message", ""),
-        retry_after=body.get("retry_after"),
-        traceback=body.get("traceback", ""),
-        log=log,
-    )
-
-
-def _release(lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
-    return Ending.release(lease, error_code="WORKER_LEASE_RELEASED", message=_words(lease, body), log=log)
-
-
-def _wait(lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
-    seconds, effect_id = body.get("seconds"), body.get("effect_id", "")
-    if "until" in body:
-        seconds = min(max(0.0, (body["until"] - clock()).total_seconds()), admission.LONGEST_DELAY)
-    if effect_id:
-        _need_effect(lease, effect_id)
-    reason = WaitReason(body.get("reason", WaitReason.TIMER))
-    total = admission.longest_wait(lease.kind)
-    return Ending.wait(lease, reason, seconds=seconds, total=total, log=log, effect_id=effect_id)
-
-
-def _skip(lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
-    return Ending.skip(lease, body["error_code"], _words(lease, body), log=log)
-
-
-def _uncertain(lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
-    if "payload" not in body:
-        reference = _words(lease, body, "reference")
-        return Ending.uncertain(lease, _words(lease, body, "note"), reference=reference, log=log)
-    _need_effect(lease, body["effect_id"])
-    text = payload_text(body["payload"])
-    return Ending.payload_conflict(lease, body["effect_id"], text, canon.digest(text), log=log)
-
-
-def _acknowledge(lease: Lease, body: dict[str, Any], log: str | None) -> Ending:
-    return Ending.acknowledge_cancel(lease, message=_words(lease, body), log=log)
 
 
 def payload_text(value: Any) -> str:
@@ -350,11 +381,11 @@ def _need_effect(lease: Lease, effect_id: str) -> None:
         raise bad(pointer("", "effect_id"), _("The job has no such effect."))
 
 
-ENDINGS: dict[str, tuple[type[Strict], Callable[[Lease, dict[str, Any], str | None], Ending]]] = {
-    "fail": (FailBody, _fail),
-    "release": (EndingBody, _release),
-    "wait": (WaitBody, _wait),
-    "skip": (CodedBody, _skip),
-    "uncertain": (UncertainBody, _uncertain),
-    "acknowledge-cancel": (EndingBody, _acknowledge),
+ENDINGS: dict[str, type[EndingView]] = {
+    "fail": FailView,
+    "release": ReleaseView,
+    "wait": WaitView,
+    "skip": SkipView,
+    "uncertain": UncertainView,
+    "acknowledge-cancel": AcknowledgeView,
 }

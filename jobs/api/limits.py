@@ -37,12 +37,14 @@ def check_body(request: Request, *, limit: int) -> None:
 
 
 class StrictJSONParser(BaseParser):
-    """Parses bodies strictly, one level deeper than arguments may be: they lie in an object."""
+    """Parses bodies strictly, as many levels deeper than arguments may be as the view's bodies have."""
 
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
-        announced = int((parser_context or {})["request"].META["CONTENT_LENGTH"])
+        context = parser_context or {}
+        announced = int(context["request"].META["CONTENT_LENGTH"])
+        levels = settings.INTERLOCK["DEPTH"] + getattr(context.get("view"), "extra_depth", 1)
         try:
             raw = stream.read()
         except OSError:
@@ -51,7 +53,7 @@ class StrictJSONParser(BaseParser):
         if len(raw) < announced:
             raise Problem("invalid-body", _("The body ended before its announced length."))
         try:
-            return strictjson.read(raw, depth=settings.INTERLOCK["DEPTH"] + 1)
+            return strictjson.read(raw, depth=levels)
         except strictjson.NotStrict as error:
             raise Problem(
                 "invalid-body", errors=[{"pointer": error.pointer, "detail": error.problem}]

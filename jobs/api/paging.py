@@ -14,6 +14,7 @@ import binascii
 import hashlib
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +22,19 @@ from django.conf import settings
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
+from jobs.api import schema
 from jobs.api.problems import Problem
+from jobs.api.schema import Schema
 from jobs.models import Job
 
-PARAMETERS = ("ordering", "limit", "cursor", "count")
+ROWS = ("ordering", "limit", "cursor")
+PARAMETERS = (*ROWS, "count")
 ORDERINGS = ("-id", "id")
 """Ids begin with their time, so this is newest and oldest first; no other order has an index to walk."""
 DEFAULT_ROWS = 50
 WINDOW = 20_000
 COUNTED = 10_000
-INDEXED = frozenset({"id", "parent_id", "hold_reason"})
+INDEXED = frozenset({"id", "parent_id", "parent", "hold_reason", "hold"})
 INDEXED_STATUSES = (
     frozenset({"running"}),
     frozenset({"blocked", "cancelled", "failed", "skipped", "uncertain"}),
@@ -44,6 +48,11 @@ class Page:
 
     rows: list[Any]
     next_query: str | None
+
+    def document(self, path: str, shown: Callable[[Any], Any]) -> dict[str, Any]:
+        """Return it as it is answered."""
+        following = f"{path}?{self.next_query}" if self.next_query else None
+        return {"results": [shown(row) for row in self.rows], "next": following}
 
 
 @dataclass(frozen=True)
@@ -61,23 +70,22 @@ class Paging:
         """Read the parameters; raises Problem naming the one that is wrong."""
         ordering = query.get("ordering", ORDERINGS[0])
         if ordering not in ORDERINGS:
-            raise _wrong("ordering", _("one of %s is needed") % ", ".join(ORDERINGS))
-        most = settings.INTERLOCK["PAGE_ROWS"]
-        limit = query.get("limit", str(min(DEFAULT_ROWS, most)))
-        if not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and 1 <= int(limit) <= most):
-            raise _wrong("limit", _("a whole number from 1 to %(most)s is needed") % {"most": most})
+            raise wrong("ordering", _("one of %s is needed") % ", ".join(ORDERINGS))
         if query.get("count", "bounded") != "bounded":
-            raise _wrong("count", _("only “bounded” is known"))
+            raise wrong("count", _("only “bounded” is known"))
         after = _read(str(query["cursor"]), _binding(query, ordering)) if "cursor" in query else None
-        return cls(query, ordering, int(limit), after, "count" in query)
+        return cls(query, ordering, rows_of(query), after, "count" in query)
 
-    def page(self, jobs: Any) -> Page:
-        """Return one page of `jobs`, at the price of at most WINDOW rows looked at."""
+    def page(self, jobs: Any, *, small: bool = False) -> Page:
+        """Return one page of `jobs`, at the price of at most WINDOW rows looked at.
+
+        `small` says that they are rows of another table, which needs no window.
+        """
         backwards = self.ordering.startswith("-")
         rest = jobs.order_by(self.ordering)
         if self.after is not None:
             rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
-        edge = self._edge(backwards) if self._is_slow(jobs) else None
+        edge = self._edge(backwards) if not small and self._is_slow(jobs) else None
         if edge is not None:
             rest = rest.filter(**{"id__gte" if backwards else "id__lte": edge})
         rows = list(rest[: self.limit + 1])
@@ -115,6 +123,38 @@ class Paging:
         return query.urlencode()
 
 
+def rows_of(query: QueryDict) -> int:
+    """Return how many rows a page is to have; raises Problem."""
+    most = settings.INTERLOCK["PAGE_ROWS"]
+    text = query.get("limit", str(min(DEFAULT_ROWS, most)))
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= most):
+        raise wrong("limit", _("a whole number from 1 to %(most)s is needed") % {"most": most})
+    return int(text)
+
+
+def limit_parameter() -> Schema:
+    """Return what `limit` may be, for docs/openapi.yaml."""
+    return {"type": "integer", "minimum": 1, "maximum": settings.INTERLOCK["PAGE_ROWS"]}
+
+
+def parameters(filters: dict[str, Schema], *, counts: bool = True) -> dict[str, Schema]:
+    """Return what the query of a list may hold besides its filters, for docs/openapi.yaml."""
+    found = filters | {
+        "ordering": schema.words(ORDERINGS),
+        "limit": limit_parameter(),
+        "cursor": schema.TEXT,
+    }
+    return found | ({"count": schema.words(["bounded"])} if counts else {})
+
+
+NEXT = schema.maybe(schema.TEXT)
+
+
+def answer(item: Schema, **more: Schema) -> Schema:
+    """Return what a list is answered with."""
+    return schema.listing(item, next=NEXT, **more)
+
+
 def _nth(jobs: Any, number: int) -> uuid.UUID | None:
     return next(iter(jobs.values_list("id", flat=True)[number - 1 : number]), None)
 
@@ -135,11 +175,12 @@ def _read(cursor: str, binding: str) -> uuid.UUID:
     except (binascii.Error, ValueError):
         raw = b""
     if len(cursor) != 32 or len(raw) != 24:
-        raise _wrong("cursor", _("not a cursor of ours; begin again without one"))
+        raise wrong("cursor", _("not a cursor of ours; begin again without one"))
     if raw[16:].hex() != binding:
-        raise _wrong("cursor", _("belongs to other filters or another ordering; begin again without one"))
+        raise wrong("cursor", _("belongs to other filters or another ordering; begin again without one"))
     return uuid.UUID(bytes=raw[:16])
 
 
-def _wrong(parameter: str, detail: str) -> Problem:
+def wrong(parameter: str, detail: str) -> Problem:
+    """Return the problem of one parameter of a query."""
     return Problem("invalid-query", errors=[{"parameter": parameter, "detail": detail}])

@@ -6,72 +6,77 @@ the fence compares that name with the row; so no token can touch what another on
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.utils.translation import gettext as _
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.views import APIView
 
-from jobs.api import filters, limits
+from jobs.api import schema
 from jobs.api.auth import Caller
-from jobs.api.fields import Id, Strict, Text, Whole, parse_uuid
-from jobs.api.jobs import View
+from jobs.api.fields import WRONG, Id, Strict, Text, Whole, _Typed, parse_uuid
 from jobs.api.problems import Problem
+from jobs.api.schema import Schema
+from jobs.api.view import View
 from jobs.models import Job
-from jobs.outcomes import Code, Lease, Outcome
+from jobs.outcomes import REASONS, Code, Lease, Outcome
+from jobs.status import JobStatus
 
 MOST = 500
 """Leases of one request: a longer transaction would keep others from the same rows for too long."""
 NAME_CHARACTERS = 150
 LARGEST = 2**31 - 1
+_NAME = re.compile(r"[A-Za-z0-9_.:-]+", re.ASCII)
 
 
-class Number(Whole):
-    """A whole number from `least` to `most`."""
+class Several(_Typed):
+    """A list of `least` to `most` values of one field."""
 
-    def __init__(self, *, least: int = 0, most: int = 2**53 - 1, **more: Any) -> None:
+    expected = _("A list is needed here.")
+
+    def __init__(self, item: _Typed | Strict, *, most: int, least: int = 1, **more: Any) -> None:
         super().__init__(**more)
-        self.least, self.most = least, most
+        self.item, self.most, self.least = item, most, least
 
-    def to_internal_value(self, data: Any) -> int:
-        value = super().to_internal_value(data)
-        if not self.least <= value <= self.most:
-            raise serializers.ValidationError(
-                _("A whole number from %(least)s to %(most)s is needed here.")
-                % {"least": self.least, "most": self.most}
-            )
-        return value
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if not isinstance(data, list):
+            self.refuse()
+        if not self.least <= len(data) <= self.most:
+            bounds = {"least": self.least, "most": self.most}
+            raise serializers.ValidationError(_("%(least)s to %(most)s are taken at a time.") % bounds)
+        found: list[Any] = []
+        errors: dict[str, Any] = {}
+        for index, part in enumerate(data):
+            try:
+                found.append(self.item.run_validation(part))
+            except serializers.ValidationError as error:
+                errors[str(index)] = error.detail
+                if len(errors) == WRONG:
+                    break
+        if errors:
+            raise serializers.ValidationError(errors)
+        return found
+
+    def described(self) -> Schema:
+        return schema.rows(self.item.described()) | {"minItems": self.least, "maxItems": self.most}
 
 
-class Short(Text):
-    """Text of at least one and at most `most` characters."""
+class Name(Text):
+    """A name of letters, digits and _.:- only."""
 
-    def __init__(self, most: int, *, least: int = 1, **more: Any) -> None:
-        super().__init__(**more)
-        self.most, self.least = most, least
+    def __init__(self, *, most: int, **more: Any) -> None:
+        super().__init__(least=1, most=most, **more)
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
-        if not self.least <= len(text) <= self.most:
-            raise serializers.ValidationError(
-                _("Text of %(least)s to %(most)s characters is needed here.")
-                % {"least": self.least, "most": self.most}
-            )
+        if not _NAME.fullmatch(text):
+            raise serializers.ValidationError(_("Letters, digits and _.:- only."))
         return text
 
-
-class Json(serializers.Field[Any, Any, Any, Any]):
-    """Any JSON value; its size is judged where it is written as canonical JSON."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        return data
-
-    def to_representation(self, value: Any) -> Any:
-        return value
+    def described(self) -> Schema:
+        return super().described() | {"pattern": "^[A-Za-z0-9_.:-]+$"}
 
 
 class LeaseBody(Strict):
@@ -79,32 +84,36 @@ class LeaseBody(Strict):
 
     job_id = Id()
     attempt_id = Id()
-    claim_generation = Number()
-    scheduler_epoch = Number()
-    worker_id = Short(200)
-    cancel_generation = Number()
-    revision = Number(most=LARGEST)
-    input_digest = Short(64)
+    claim_generation = Whole(least=0)
+    scheduler_epoch = Whole(least=0)
+    worker_id = Text(least=1, most=200)
+    cancel_generation = Whole(least=0)
+    revision = Whole(least=0, most=LARGEST)
+    input_digest = Text(least=1, most=64)
 
 
 class WorkerView(View):
-    """A view of claim.v1: for the scope `worker`, and never with a query."""
+    """A view of claim.v1: for the scope `worker`."""
 
     scopes: ClassVar[dict[str, str]] = {"POST": "worker"}
-    body_limit = "BODY_BYTES"
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        # Past View's own limit on purpose: a batch may be longer.
-        limits.check_body(request, limit=settings.INTERLOCK[self.body_limit])
-        APIView.initial(self, request, *args, **kwargs)
-        filters.unknown(request.query_params)
 
 
-def read(body: type[Strict], request: Request) -> dict[str, Any]:
-    """Return a request's body, checked; raises ValidationError naming every member that is wrong."""
-    given = body(data=request.data)
-    given.is_valid(raise_exception=True)
-    return dict(given.validated_data)
+LEASE = LeaseBody.described()
+OUTCOME: Schema = {
+    "type": "object",
+    "properties": {
+        "code": schema.words(Code),
+        "status": schema.words(JobStatus),
+        "reason": schema.words(REASONS),
+        "result_digest": schema.TEXT,
+        "lease_expires_at": schema.INSTANT,
+        "cancel_generation": schema.WHOLE,
+        "replay": schema.FLAG,
+    },
+    "required": ["code"],
+}
+LANDED = {"POST": {200: OUTCOME}}
+EACH = {"POST": {200: schema.listing(OUTCOME)}}
 
 
 # -- whose it is ------------------------------------------------------------------------------------------

@@ -55,9 +55,12 @@ KINDS: dict[str, Kind] = {
     "stale-input": Kind(409, gettext_noop("The input was revised: release the job.")),
     "worker-ended": Kind(409, gettext_noop("This worker was fenced or has stopped: start under a new id.")),
     "refused": Kind(409, gettext_noop("The job's state does not allow this.")),
+    "cursor-gone": Kind(410, gettext_noop("The cursor is of another life of this database.")),
     "length-required": Kind(411, gettext_noop("The length of the body is not known.")),
+    "stale": Kind(412, gettext_noop("It has changed since you looked.")),
     "body-too-large": Kind(413, gettext_noop("The body is too long.")),
     "unsupported-media-type": Kind(415, gettext_noop("The body is of another type.")),
+    "precondition-required": Kind(428, gettext_noop("Say in If-Match which version you saw.")),
     "throttled": Kind(429, gettext_noop("Too many requests."), retryable=True),
     "internal": Kind(500, gettext_noop("Something went wrong on our side.")),
     "unavailable": Kind(503, gettext_noop("The database cannot be reached or is busy."), retryable=True),
@@ -76,13 +79,39 @@ _BY_STATUS = {
 }
 _REFUSED = {
     "NOT_FOUND": "not-found",
+    "CASE_NOT_FOUND": "not-found",
+    "PROPOSAL_NOT_FOUND": "not-found",
+    "WORKER_UNKNOWN": "not-found",
     "ALREADY_ENDED": "already-ended",
     "PARENT_CANCELLED": "parent-cancelled",
     "KEY_CONFLICT": "key-conflict",
     "KEY_CONTENDED": "unavailable",
-    "REASON_MISSING": "invalid-body",
-    "REASON_TOO_LONG": "invalid-body",
+    "SCHEDULER_HELD": "unavailable",
+    "NOT_PERMITTED": "forbidden",
+    "USER_INACTIVE": "forbidden",
+    "USER_UNKNOWN": "forbidden",
+    "LOGIN_NOT_RECENT": "forbidden",
+    "SELF_APPROVAL": "forbidden",
+    "VERSION": "stale",
+    "MOVED": "stale",
+    "EPOCH_MOVED": "stale",
 }
+_MEMBERS = {
+    "REASON_MISSING": "reason",
+    "REASON_TOO_LONG": "reason",
+    "COMMENT_MISSING": "text",
+    "COMMENT_TOO_LONG": "text",
+    "MINUTES": "minutes",
+    "PARK_PAST": "until",
+    "VERDICT_UNKNOWN": "verdict",
+    "REASON_CODE": "reason_code",
+    "REFERENCE_TOO_LONG": "reference",
+    "REFERENCE_FORMAT": "reference",
+    "RESPONSE_INVALID": "response",
+    "ARGUMENTS_MISSING": "arguments",
+    "ARGUMENTS_INVALID": "arguments",
+}
+"""Refusals of what was given, by the member of the body that is wrong."""
 
 
 class Problem(exceptions.APIException):
@@ -166,11 +195,12 @@ def _problem(error: Exception, *, safe: bool) -> Problem:
     return Problem("internal", outcome="not_started" if safe else "unknown")
 
 
-def refused(error: Refused) -> Problem:
+def refused(error: Refused, **more: Any) -> Problem:
     """Return the problem of a verb that was refused, with the refusal's own code and parameters."""
-    code = _REFUSED.get(error.code, "refused")
-    errors = [{"pointer": "/reason", "detail": str(error)}] if error.code.startswith("REASON_") else None
-    return Problem(code, str(error), errors=errors, refusal=error.code, params=error.params)
+    member = _MEMBERS.get(error.code)
+    code = "invalid-body" if member else _REFUSED.get(error.code, "refused")
+    errors = [{"pointer": f"/{member}", "detail": str(error)}] if member else None
+    return Problem(code, str(error), errors=errors, refusal=error.code, params=error.params, **more)
 
 
 def flatten(detail: Any, at: str) -> list[dict[str, str]]:

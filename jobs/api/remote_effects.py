@@ -20,21 +20,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import canon, effect_kinds, effects
+from jobs.api import schema
 from jobs.api.auth import Caller
-from jobs.api.fields import Choice, Id, Instant, Strict, Text
-from jobs.api.leases import Flag, bad, payload_text
-from jobs.api.presented import (
-    LARGEST,
-    Json,
-    LeaseBody,
-    Number,
-    Short,
-    WorkerView,
-    landed,
-    lease_of,
-    own,
-    read,
-)
+from jobs.api.fields import Anything, Choice, Flag, Id, Instant, Strict, Text, Whole
+from jobs.api.leases import bad, payload_text
+from jobs.api.presented import LARGEST, LeaseBody, WorkerView, landed, lease_of, own
+from jobs.api.schema import TEXT, Schema, record
 from jobs.effect_kinds import EffectKind
 from jobs.explain import clock
 from jobs.inquiry import INQUIRY_SECONDS
@@ -55,15 +46,48 @@ def runtime() -> EffectRuntime:
     return EffectRuntime(JOB, hooks=HOOKS)
 
 
+EFFECT = record(
+    {
+        "id": TEXT,
+        "job_id": schema.ID,
+        "slot": TEXT,
+        "kind": TEXT,
+        "status": schema.words(EffectStatus),
+        "version": schema.WHOLE,
+        "replay": TEXT,
+        "inquirable": schema.FLAG,
+        "payload": schema.ANYTHING,
+        "etag": TEXT,
+        "reference": TEXT,
+        "response": schema.ANYTHING,
+    }
+)
+NEXT: Schema = {
+    "type": "object",
+    "properties": {
+        "do": schema.words(["grant", "send", "use", "inquire", "prepare", "wait", "fail", "uncertain"]),
+        "version": schema.WHOLE,
+        "asked_at": schema.INSTANT,
+        "reason": TEXT,
+        "seconds": {"type": "number"},
+        "effect_id": TEXT,
+        "error_code": TEXT,
+    },
+    "required": ["do"],
+}
+GATE = record({"word": schema.words(Word), "effect": EFFECT, "next": NEXT})
+SETTLED = record({"decided": schema.FLAG, "effect": EFFECT, "next": NEXT})
+
+
 class PrepareBody(Strict):
     """The body of a prepare. With a `grant_id`, the permission to send is given at once where it can be."""
 
     lease = LeaseBody()
-    kind = Short(120)
-    slot = Short(120)
-    payload = Json(required=False)
-    node_id = Short(120, least=0, required=False)
-    etag = Short(200, least=0, required=False)
+    kind = Text(least=1, most=120)
+    slot = Text(least=1, most=120)
+    payload = Anything(required=False)
+    node_id = Text(most=120, required=False)
+    etag = Text(most=200, required=False)
     grant_id = Id(required=False)
 
     def validate_slot(self, value: str) -> str:
@@ -78,8 +102,11 @@ class PrepareBody(Strict):
 class PrepareView(WorkerView):
     """`/leases/{attempt}/effects`: bind a payload to an effect of the job."""
 
+    bodies = {"POST": PrepareBody}
+    answers = {"POST": {200: GATE}}
+
     def post(self, request: Request, attempt_id: str) -> Response:
-        body = read(PrepareBody, request)
+        body = self.body(request)
         lease = lease_of(Caller.of(request), body["lease"], attempt_id)
         kind = effect_kinds.find(body["kind"])
         if kind is None:
@@ -102,15 +129,18 @@ class GrantBody(Strict):
     """The body of a grant: the effect's `version` as told, and an id that the caller gives the permission."""
 
     lease = LeaseBody()
-    version = Number(most=LARGEST)
+    version = Whole(least=0, most=LARGEST)
     grant_id = Id()
 
 
 class GrantView(WorkerView):
     """`/effects/{id}/grant`: the only permission to send; asked again with the same id it is given again."""
 
+    bodies = {"POST": GrantBody}
+    answers = {"POST": {200: GATE}}
+
     def post(self, request: Request, effect_id: str) -> Response:
-        body = read(GrantBody, request)
+        body = self.body(request)
         lease = lease_of(Caller.of(request), body["lease"], str(body["lease"]["attempt_id"]))
         slot = _slot_of(lease, effect_id)
         kind = effect_kinds.find(slot.kind)
@@ -128,8 +158,8 @@ class ReportBody(Strict):
     lease = LeaseBody()
     grant_id = Id()
     status = Choice(["committed", "absent", "unknown"])
-    response = Json(required=False)
-    reference = Short(200, least=0, required=False)
+    response = Anything(required=False)
+    reference = Text(most=200, required=False)
     body = Text(required=False)
     already_there = Flag(required=False)
 
@@ -137,8 +167,11 @@ class ReportBody(Strict):
 class ReportView(WorkerView):
     """`/effects/{id}/report`: what the sender knows; always kept, and `decided` where it was not too late."""
 
+    bodies = {"POST": ReportBody}
+    answers = {"POST": {200: SETTLED}}
+
     def post(self, request: Request, effect_id: str) -> Response:
-        body = read(ReportBody, request)
+        body = self.body(request)
         lease = _sender(Caller.of(request), body["lease"])
         slot = _slot_of(lease, effect_id)
         status = EffectStatus(body["status"])
@@ -162,13 +195,13 @@ class InquiredBody(Strict):
     """
 
     lease = LeaseBody()
-    version = Number(most=LARGEST)
+    version = Whole(least=0, most=LARGEST)
     asked_at = Instant()
     found = Flag(required=False)
     matches = Flag(required=False)
-    payload = Json(required=False)
-    response = Json(required=False)
-    reference = Short(200, least=0, required=False)
+    payload = Anything(required=False)
+    response = Anything(required=False)
+    reference = Text(most=200, required=False)
     problem = Text(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -180,8 +213,11 @@ class InquiredBody(Strict):
 class InquiredView(WorkerView):
     """`/effects/{id}/inquired`: what the provider said when it was asked."""
 
+    bodies = {"POST": InquiredBody}
+    answers = {"POST": {200: SETTLED}}
+
     def post(self, request: Request, effect_id: str) -> Response:
-        body = read(InquiredBody, request)
+        body = self.body(request)
         lease = _sender(Caller.of(request), body["lease"])
         slot = _slot_of(lease, effect_id)._replace(version=body["version"])
         actor = f"worker {lease.worker_id}"

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from jobs.api.waiting import PLACES
 from jobs.worker.ear import Listener, LogFile
 
 Ask = tuple[tuple[str, ...], tuple[str, ...]]
@@ -47,10 +47,10 @@ class Seat:
 
 
 class Room:
-    """All waiting requests of this process; `most` at a time."""
+    """All claims that wait in this process, each in one of `places`."""
 
-    def __init__(self, most: int, *, using: str = DEFAULT_DB_ALIAS) -> None:
-        self.most = most
+    def __init__(self, places: threading.Semaphore, *, using: str = DEFAULT_DB_ALIAS) -> None:
+        self.places = places
         self.using = using
         self.is_closing: Callable[[], bool] = lambda: False
         """Whether the web server is stopping: then nobody is kept waiting."""
@@ -62,20 +62,16 @@ class Room:
     @contextmanager
     def seat(self, ask: Ask) -> Iterator[Seat | None]:
         """Take a seat for the length of the block; None when all are taken."""
-        with self._changed:
-            seat = None if self._seated >= self.most or self.is_closing() else Seat(ask)
-            if seat is not None:
-                self._seated += 1
-                self._groups.setdefault(ask, deque()).append(seat)
-                if self._caller is None:
-                    self._caller = threading.Thread(target=self._watch, name="waiting", daemon=True)
-                    self._caller.start()
-                self._changed.notify_all()
+        if self.is_closing() or not self.places.acquire(blocking=False):
+            yield None
+            return
+        seat = Seat(ask)
         try:
+            self._enter(seat)
             yield seat
         finally:
-            if seat is not None:
-                self._leave(seat)
+            self._leave(seat)
+            self.places.release()
 
     def call(self, queue: str = "") -> None:
         """Call the first of each group that waits for `queue`; an empty name is for all."""
@@ -89,6 +85,15 @@ class Room:
         with self._changed:
             if seats := self._groups.get(ask):
                 seats[0].call()
+
+    def _enter(self, seat: Seat) -> None:
+        with self._changed:
+            self._seated += 1
+            self._groups.setdefault(seat.ask, deque()).append(seat)
+            if self._caller is None:
+                self._caller = threading.Thread(target=self._watch, name="waiting", daemon=True)
+                self._caller.start()
+            self._changed.notify_all()
 
     def _leave(self, seat: Seat) -> None:
         with self._changed:
@@ -124,11 +129,4 @@ class Room:
             return False
 
 
-def let_go_of_connections() -> None:
-    """Close this thread's connections: whoever waits holds none."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            connection.close()
-
-
-ROOM = Room(max(1, settings.WEB_THREADS // 2))
+ROOM = Room(PLACES)

@@ -6,53 +6,64 @@ import json
 from typing import Any
 
 from jobs import handlers, redact
+from jobs.api import schema
 from jobs.api.auth import Caller
+from jobs.api.schema import Schema
 from jobs.models import Attempt, Job
+from jobs.status import JobStatus
 
-RECEIPT = (
-    "id",
-    "kind",
-    "queue",
-    "label",
-    "status",
-    "priority",
-    "unique_key",
-    "unique_scope",
-    "parent_id",
-    "max_attempts",
-    "created_at",
-    "next_attempt_at",
-    "deadline_at",
-    "state_version",
-)
+RECEIPT: dict[str, Schema] = {
+    "id": schema.ID,
+    "kind": schema.TEXT,
+    "queue": schema.TEXT,
+    "label": schema.TEXT,
+    "status": schema.words(JobStatus),
+    "priority": schema.WHOLE,
+    "unique_key": schema.maybe(schema.TEXT),
+    "unique_scope": schema.words(["unfinished", "ever"]),
+    "parent_id": schema.maybe(schema.ID),
+    "max_attempts": schema.WHOLE,
+    "created_at": schema.INSTANT,
+    "next_attempt_at": schema.maybe(schema.INSTANT),
+    "deadline_at": schema.maybe(schema.INSTANT),
+    "state_version": schema.WHOLE,
+}
 """What somebody who may not read learns of a job that he enqueued or cancelled."""
 
-LISTED = (
-    *RECEIPT,
-    "wait_reason",
-    "hold_reason",
-    "revision",
-    "concurrency_key",
-    "unmet_edges",
-    "open_effects",
-    "enqueued_by",
-    "started_at",
-    "finished_at",
-    "worker_id",
-    "attempt_id",
-    "claim_generation",
-    "scheduler_epoch",
-    "attempt_count",
-    "attempts_excused",
-    "cancel_requested_at",
-    "cancel_requested_by",
-    "cancel_reason",
-    "cancel_generation",
-    "error_code",
-    "error_message",
-    "result_commit_id",
-)
+LISTED: dict[str, Schema] = {
+    **RECEIPT,
+    "wait_reason": schema.TEXT,
+    "hold_reason": schema.TEXT,
+    "revision": schema.WHOLE,
+    "concurrency_key": schema.maybe(schema.TEXT),
+    "unmet_edges": schema.WHOLE,
+    "open_effects": schema.WHOLE,
+    "enqueued_by": schema.TEXT,
+    "started_at": schema.maybe(schema.INSTANT),
+    "finished_at": schema.maybe(schema.INSTANT),
+    "worker_id": schema.maybe(schema.TEXT),
+    "attempt_id": schema.maybe(schema.ID),
+    "claim_generation": schema.WHOLE,
+    "scheduler_epoch": schema.WHOLE,
+    "attempt_count": schema.WHOLE,
+    "attempts_excused": schema.WHOLE,
+    "cancel_requested_at": schema.maybe(schema.INSTANT),
+    "cancel_requested_by": schema.TEXT,
+    "cancel_reason": schema.TEXT,
+    "cancel_generation": schema.WHOLE,
+    "error_code": schema.TEXT,
+    "error_message": schema.TEXT,
+    "result_commit_id": schema.maybe(schema.ID),
+}
 """Only what `state_version` counts: with a heartbeat in it, one ETag would name two answers."""
+
+FULL: dict[str, Schema] = {
+    **LISTED,
+    "arguments": schema.OBJECT,
+    "input_digest": schema.maybe(schema.TEXT),
+    "redacted": schema.FLAG,
+    "result": schema.ANYTHING,
+}
 
 
 def receipt(job: Job) -> dict[str, Any]:

@@ -2,15 +2,44 @@
 
 from django.urls import URLPattern, URLResolver, path, re_path
 
+from jobs.api import acts, cases, cluster, history
+from jobs.api.batch import BatchView
 from jobs.api.claims import ClaimsView
+from jobs.api.events import FeedView
 from jobs.api.jobs import CancelView, JobsView, JobView, NothingHere
-from jobs.api.leases import ENDINGS, CommitsView, CommitView, EndingView, RenewView, StageView
+from jobs.api.leases import ENDINGS, CommitsView, CommitView, RenewView, StageView
 from jobs.api.remote_effects import GrantView, InquiredView, PrepareView, ReportView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs", JobsView.as_view(), name="api-jobs"),
+    path("jobs/batch", BatchView.as_view(), name="api-jobs-batch"),
     path("jobs/<str:job_id>", JobView.as_view(), name="api-job"),
+    path("jobs/<str:job_id>/attempts", history.AttemptsView.as_view(), name="api-job-attempts"),
+    path("jobs/<str:job_id>/effects", history.EffectsView.as_view(), name="api-job-effects"),
+    path("jobs/<str:job_id>/events", history.EventsView.as_view(), name="api-job-events"),
+    path("jobs/<str:job_id>/lineage", history.LineageView.as_view(), name="api-job-lineage"),
+    path("jobs/<str:job_id>/explain", history.ExplainView.as_view(), name="api-job-explain"),
     path("jobs/<str:job_id>/cancel", CancelView.as_view(), name="api-job-cancel"),
+    path("jobs/<str:job_id>/force-cancel", acts.ForceCancelView.as_view(), name="api-job-force-cancel"),
+    path("jobs/<str:job_id>/retry", acts.RetryView.as_view(), name="api-job-retry"),
+    path("jobs/<str:job_id>/revise", acts.ReviseView.as_view(), name="api-job-revise"),
+    path("jobs/<str:job_id>/hold", acts.HoldView.as_view(), name="api-job-hold"),
+    path("jobs/<str:job_id>/unhold", acts.UnholdView.as_view(), name="api-job-unhold"),
+    path("events", FeedView.as_view(), name="api-events"),
+    path("cases", cases.CasesView.as_view(), name="api-cases"),
+    path("cases/<str:case_id>", cases.CaseView.as_view(), name="api-case"),
+    path("cases/<str:case_id>/take", cases.TakeView.as_view(), name="api-case-take"),
+    path("cases/<str:case_id>/park", cases.ParkView.as_view(), name="api-case-park"),
+    path("cases/<str:case_id>/comment", cases.CommentView.as_view(), name="api-case-comment"),
+    path("cases/<str:case_id>/inquire", cases.InquireView.as_view(), name="api-case-inquire"),
+    path("cases/<str:case_id>/rulings", cases.RulingsView.as_view(), name="api-case-rulings"),
+    path("cases/<str:case_id>/approvals", cases.ApprovalsView.as_view(), name="api-case-approvals"),
+    path("queues", cluster.QueuesView.as_view(), name="api-queues"),
+    path("queues/<str:name>", cluster.QueueView.as_view(), name="api-queue"),
+    path("workers", cluster.WorkersView.as_view(), name="api-workers"),
+    path("workers/<str:worker_id>/fence", cluster.FenceView.as_view(), name="api-worker-fence"),
+    path("epochs", cluster.EpochsView.as_view(), name="api-epochs"),
+    path("drain", cluster.DrainView.as_view(), name="api-drain"),
     # claim.v1, for remote workers (docs/remote.md)
     path("claims", ClaimsView.as_view(), name="api-claims"),
     path("leases/renew", RenewView.as_view(), name="api-renew"),
@@ -18,8 +47,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("leases/<str:attempt_id>/stage", StageView.as_view(), name="api-stage"),
     path("leases/<str:attempt_id>/commit", CommitView.as_view(), name="api-commit"),
     *[
-        path(f"leases/<str:attempt_id>/{verb}", EndingView.as_view(verb=verb), name=f"api-{verb}")
-        for verb in ENDINGS
+        path(f"leases/<str:attempt_id>/{verb}", view.as_view(), name=f"api-{verb}")
+        for verb, view in ENDINGS.items()
     ],
     path("leases/<str:attempt_id>/effects", PrepareView.as_view(), name="api-prepare"),
     path("effects/<str:effect_id>/grant", GrantView.as_view(), name="api-grant"),

@@ -166,6 +166,7 @@ POSTGRESQL = Dialect(
         "j": "j.",
         "s": "s.",
         "xid": "pg_current_xact_id()::text::bigint",
+        "horizon": "pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
         "no_time": "NULL::timestamptz",
         "false": "false",
         "far": "'infinity'::timestamptz",
@@ -187,6 +188,8 @@ SQLITE = Dialect(
         "j": "",
         "s": "",
         "xid": "0",
+        # One writer at a time: what is visible is all that there is.
+        "horizon": "1",
         "no_time": "NULL",
         "false": "0",
         "far": "'9999-12-31 23:59:59'",

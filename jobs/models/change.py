@@ -29,7 +29,11 @@ class Change(Protected):
     objects: ClassVar[models.Manager[Change]] = ProtectedQuerySet["Change"].as_manager()
 
     class Meta:
-        indexes = (models.Index("at", name="change_at"),)
+        indexes = (
+            models.Index("at", name="change_at"),
+            # The order in which the feed is told (jobs/ledger/feed.py).
+            models.Index("writer", "id", name="change_feed"),
+        )
 
     def __str__(self) -> str:
         return f"{self.verb} of {len(self.jobs)}"

@@ -99,13 +99,51 @@ def dossier(job: Job) -> dict[str, Any]:
         "error_message": veil.text(job.error_message),
         "input": veil.input,
         "result": _result(job, veil),
-        "attempts": [_attempt(row, veil) for row in _newest(Attempt.objects.filter(job=job), "-generation")],
-        "effects": [
-            _fields(row, EFFECT) | {"reference": veil.text(row.reference)}
-            for row in _newest(EffectSlot.objects.filter(job=job), "-changed_at")
-        ],
-        "refusals": [_refusal(row) for row in _newest(FenceRefusal.objects.filter(job_id=job.id), "-id")],
-        "changes": _changes(job),
+        "attempts": attempts(job, veil),
+        "effects": effects(job, veil),
+        "refusals": refusals(job),
+        "changes": changes(job),
+    }
+
+
+def attempts(job: Job, veil: _Veil | None = None) -> list[dict[str, Any]]:
+    """Return the job's newest attempts, oldest of them first."""
+    veil = veil or _Veil(job)
+    return [_attempt(row, veil) for row in _newest(Attempt.objects.filter(job=job), "-generation")]
+
+
+def effects(job: Job, veil: _Veil | None = None) -> list[dict[str, Any]]:
+    """Return what the job did outside, or was to do; the slot that changed last is the last one."""
+    veil = veil or _Veil(job)
+    return [
+        _fields(row, EFFECT) | {"reference": veil.text(row.reference)}
+        for row in _newest(EffectSlot.objects.filter(job=job), "-changed_at")
+    ]
+
+
+def refusals(job: Job) -> list[dict[str, Any]]:
+    """Return the newest writes that were refused, oldest of them first."""
+    return [_refusal(row) for row in _newest(FenceRefusal.objects.filter(job_id=job.id), "-id")]
+
+
+def lineage(job: Job, jobs: QuerySet[Job]) -> dict[str, Any]:
+    """Return the job's ancestors, nearest first, and its children, newest first, as far as `jobs` has them.
+
+    `more` says that there are more children than are told.
+    """
+    ancestors: list[Job] = []
+    parent_id = job.parent_id
+    while parent_id and len(ancestors) < SHOWN:
+        parent = jobs.filter(pk=parent_id).first()
+        if parent is None:
+            break
+        ancestors.append(parent)
+        parent_id = parent.parent_id
+    children = list(jobs.filter(parent_id=job.pk).order_by("-id")[: SHOWN + 1])
+    return {
+        "ancestors": [summary(one) for one in ancestors],
+        "children": [summary(one) for one in children[:SHOWN]],
+        "more": len(children) > SHOWN,
     }
 
 
@@ -148,7 +186,7 @@ def _result(job: Job, veil: _Veil) -> Any:
     return veil.value(json.loads(committed.result)) if committed and committed.result else None
 
 
-def _changes(job: Job) -> list[dict[str, Any]]:
+def changes(job: Job) -> list[dict[str, Any]]:
     """Return what people did, newest first; what workers did is told by the attempts."""
     newest = Change.objects.aggregate(newest=Max("id"))["newest"] or 0
     rows = (

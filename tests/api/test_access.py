@@ -146,7 +146,7 @@ def test_last_use_is_kept_to_the_minute(db):
 def test_new_view_is_closed_until_it_names_a_scope(db):
     from rest_framework.test import APIRequestFactory, force_authenticate
 
-    from jobs.api.jobs import View
+    from jobs.api.view import View
 
     class Forgotten(View):
         def get(self, request):

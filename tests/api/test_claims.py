@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.db import connection
 
-from jobs.api import room as waiting
+from jobs.api import room
 from jobs.api.claims import HOUSEKEEPING
 from jobs.models import ApiToken, Attempt, Job, Worker
 from tests.api.caller import ROOT, Api, person, secret
@@ -136,32 +136,33 @@ def test_an_unknown_parameter_is_refused():
 
 
 def test_a_full_room_turns_away_with_the_time_to_come_back(monkeypatch):
-    monkeypatch.setattr(waiting.ROOM, "most", 0)
+    monkeypatch.setattr(room.ROOM, "places", threading.Semaphore(0))
     answer = Remote().claim(wait=30)
     assert (answer.json()["retry_after"], answer["Retry-After"]) == (5, "5")
 
 
 def test_one_of_each_group_is_called_and_the_next_when_it_passes_on():
-    room = waiting.Room(3)
-    room._watch = lambda: None  # nobody else calls
+    waiting = room.Room(threading.Semaphore(3))
+    waiting._watch = lambda: None  # nobody else calls
     a, b = (("q",), ("k",)), (("other",), ("k",))
-    with ExitStack() as first_sits, room.seat(b) as third:
-        first = first_sits.enter_context(room.seat(a))
-        with room.seat(a) as second:
-            assert first_sits.enter_context(room.seat(b)) is None  # all are taken
-            room.call("q")
-            assert [seat.wait(0) for seat in (first, second, third)] == [True, False, False]
-            room.call()
-            assert [seat.wait(0) for seat in (first, second, third)] == [True, False, True]
+    with ExitStack() as first_sits, waiting.seat(b) as third:
+        first = first_sits.enter_context(waiting.seat(a))
+        with waiting.seat(a) as second:
+            seats = [seat for seat in (first, second, third) if seat]
+            assert first_sits.enter_context(waiting.seat(b)) is None  # all are taken
+            waiting.call("q")
+            assert [seat.wait(0) for seat in seats] == [True, False, False]
+            waiting.call()
+            assert [seat.wait(0) for seat in seats] == [True, False, True]
             first_sits.close()
-            room.pass_on(a)
-            assert second.wait(0)
+            waiting.pass_on(a)
+            assert seats[1].wait(0)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_waiting_claim_holds_no_connection_and_gets_the_job_that_comes(live_server, monkeypatch):
     """Through a real server: the test's own thread enqueues while the request waits."""
-    monkeypatch.setattr(waiting, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(room, "QUIET_SECONDS", 0.05)
     remote = Remote()
     token = secret("worker", owner=person("robot", "run_worker"))
     address = urlsplit(live_server.url)
@@ -178,7 +179,7 @@ def test_a_waiting_claim_holds_no_connection_and_gets_the_job_that_comes(live_se
     asking = threading.Thread(target=ask)
     asking.start()
     pause = threading.Event()
-    while not waiting.ROOM._seated:
+    while not room.ROOM._seated:
         pause.wait(0.01)
     if connection.vendor == "postgresql":
         while _others() > 1:  # the one that listens for all

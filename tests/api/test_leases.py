@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from jobs.models import Attempt, FenceRefusal, Job
+from jobs.models import ApiToken, Attempt, FenceRefusal, Job
 from tests.api.caller import Api, person, secret
 from tests.api.worker import Remote, enqueued, status
 
@@ -125,7 +125,7 @@ def test_a_revised_input_is_told_and_released_at_no_cost(remote):
 # -- other people's leases --------------------------------------------------------------------------------
 
 VERBS = ("stage", "commit", "fail", "release", "wait", "skip", "uncertain", "acknowledge-cancel", "effects")
-EXTRA = {
+EXTRA: dict[str, dict[str, object]] = {
     "fail": {"error_code": "A_FAILED"},
     "skip": {"error_code": "A_SKIP"},
     "wait": {"seconds": 1},
@@ -149,9 +149,7 @@ def test_another_tokens_lease_cannot_be_touched(remote, verb):
 
 def _mark(rival):
     rival.claim(queues=("none",))
-    from jobs.models import ApiToken
-
-    return f"token-{ApiToken.objects.order_by('-pk').first().pk}"
+    return f"token-{ApiToken.objects.latest('pk').pk}"
 
 
 def test_another_tokens_leases_are_not_renewed_nor_committed_in_a_batch(remote):
@@ -164,6 +162,7 @@ def test_another_tokens_leases_are_not_renewed_nor_committed_in_a_batch(remote):
 def test_a_local_workers_lease_is_nobodys_over_http():
     (job_id,) = enqueued()
     lease = Job.objects.claim_job(job_id, worker_id="host:1:a")
+    assert lease is not None
     shown = {
         "job_id": str(job_id),
         "attempt_id": lease.attempt_id,
