@@ -87,7 +87,9 @@ CLAIMED = record(
         "ruled": {"type": ["object", "null"]},
     }
 )
-ANSWER = record({"leases": schema.rows(CLAIMED), "retry_after": schema.maybe(WHOLE)})
+ANSWER = record(
+    {"leases": schema.rows(CLAIMED), "retry_after": schema.maybe(WHOLE), "waited": {"type": "number"}}
+)
 
 
 class ClaimsView(WorkerView):
@@ -111,6 +113,7 @@ class ClaimsView(WorkerView):
             {
                 "leases": [_told(lease) for lease in leases],
                 "retry_after": TURNED_AWAY_SECONDS if turned_away else None,
+                "waited": claim.waited,
             }
         )
         if turned_away:
@@ -131,7 +134,8 @@ def _wait_for(claim: Claim, request: Request, wait: float) -> tuple[list[Lease],
                 break
             if gone := _has_gone(request):
                 break
-            claim.prove_again()
+            if not claim.is_still_wanted():
+                break
             leases = claim.take(only_if_ready=True)
     if len(leases) >= claim.limit or gone:
         ROOM.pass_on(claim.ask)  # there may be more, or all of it still
@@ -148,6 +152,9 @@ class Claim:
         self.queues, self.kinds = list(dict.fromkeys(body["queues"])), list(dict.fromkeys(body["kinds"]))
         self.limit = body.get("limit", 1)
         self.runtime: DurableJobRuntime = Job.objects.runtime
+        self.waited = 0.0
+        """Seconds from the request to its last claim: no lease that it gave began before."""
+        self._began = time.monotonic()
 
     @property
     def ask(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -194,6 +201,7 @@ class Claim:
             session = Session(self.runtime.using, JOB, None)
             if not probe(session, worker=self.worker_id, queues=self.queues, kinds=self.kinds).ready:
                 return []
+        self.waited = time.monotonic() - self._began
         return self.runtime.claim(
             worker_id=self.worker_id,
             queues=_rotated(self.queues),
@@ -214,13 +222,17 @@ class Claim:
             ]
         )
 
-    def prove_again(self) -> None:
-        """See that the caller may still claim, after a wait: a token may have been revoked meanwhile."""
+    def is_still_wanted(self) -> bool:
+        """Whether there is somebody to claim for, after a wait; raises Problem where he may not any more."""
         token = self.caller.token
         if token is not None:
             live = ApiToken.objects.find_by_digest(token.digest)
             if live is None or Caller(live.user, live).lacks("worker"):
                 raise NotAuthenticated(_("The token is unknown, has expired or was revoked."))
+        row = Worker.objects.filter(pk=self.worker_id).first()
+        if row is None or row.fenced_at or row.stopped_at:
+            raise Problem("worker-ended")
+        return row.stopping_at is None
 
 
 _turns = itertools.count()

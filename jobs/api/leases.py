@@ -43,8 +43,9 @@ from jobs.vocabulary import JOB
 
 
 class BeatingBody(WorkerBody):
-    """Who renews: `running` jobs just now, `stopped` with its last request."""
+    """Who renews: `running` jobs now; `stopping` once it claims no more, `stopped` with its last word."""
 
+    stopping = Flag(required=False)
     running = Whole(least=0, most=LARGEST, required=False)
     stopped = Flag(required=False)
 
@@ -76,11 +77,13 @@ def _beat(worker_id: str, said: dict[str, Any]) -> None:
     """Move a registered worker's beat on; one that never claimed has no row, and gets none."""
     row = Worker.objects.filter(pk=worker_id, stopped_at=None).first()
     stopped = said.get("stopped", False)
-    if row is None or (not stopped and clock() - row.beat_at < BEAT_GRAIN):
+    stopping = stopped or said.get("stopping", False)
+    news = stopped or (stopping and row is not None and row.stopping_at is None)
+    if row is None or (not news and clock() - row.beat_at < BEAT_GRAIN):
         return
     values = {"running": said.get("running", row.running), "epoch": row.scheduler_epoch, "passes": row.passes}
     transact(
-        lambda session: worker_rows.beat(session, id=worker_id, stopping=stopped, stopped=stopped, **values),
+        lambda session: worker_rows.beat(session, id=worker_id, stopping=stopping, stopped=stopped, **values),
         using=Job.objects.db,
         vocabulary=JOB,
         durable=False,
@@ -230,13 +233,15 @@ class FailBody(CodedBody):
         return _delay(value)
 
 
-class WaitBody(EndingBody):
+class WaitBody(Strict):
     """The body of a wait: `seconds` or `until`; for an approval an `effect_id` and no time."""
 
+    lease = LeaseBody()
     seconds = Seconds(required=False)
     until = Instant(required=False)
     reason = Choice([reason.value for reason in WaitReason], required=False)
     effect_id = Text(least=1, most=64, required=False)
+    log = Text(required=False)
 
     def validate_seconds(self, value: float) -> float:
         return _delay(value)

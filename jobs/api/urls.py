@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from jobs.api import acts, cases, cluster, history
+from jobs.api.artefacts import ArtefactsView
 from jobs.api.batch import BatchView
 from jobs.api.claims import ClaimsView
 from jobs.api.events import FeedView
@@ -51,6 +52,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         for verb, view in ENDINGS.items()
     ],
     path("leases/<str:attempt_id>/effects", PrepareView.as_view(), name="api-prepare"),
+    path("leases/<str:attempt_id>/artefacts", ArtefactsView.as_view(), name="api-artefacts"),
     path("effects/<str:effect_id>/grant", GrantView.as_view(), name="api-grant"),
     path("effects/<str:effect_id>/report", ReportView.as_view(), name="api-report"),
     path("effects/<str:effect_id>/inquired", InquiredView.as_view(), name="api-inquired"),
