@@ -45,7 +45,17 @@ def pickup(count: int) -> list[tuple[int, float]]:
     return returned
 
 
+def token() -> str:
+    """Return the secret of a token for remote workers."""
+    from django.contrib.auth import get_user_model
+
+    from jobs.models import ApiToken
+
+    user = get_user_model().objects.create_superuser("bench")
+    return ApiToken.objects.issue("bench", user=user, scopes=["worker", "jobs:read"], queues=[])[1]
+
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bench.settings")
     django.setup()
-    obey({"prepare": prepare, "enqueue": enqueue, "bulk": bulk, "pickup": pickup})
+    obey({"prepare": prepare, "enqueue": enqueue, "bulk": bulk, "pickup": pickup, "token": token})

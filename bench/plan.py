@@ -17,14 +17,17 @@ from bench import machine
 from bench.ground import GROUNDS, SCRATCH, Ground
 from bench.measures.drain import drain
 from bench.measures.enqueue import bulk, one_by_one
+from bench.measures.http import http, waiting
 from bench.measures.idle import idle
 from bench.measures.pickup import pickup
 from bench.record import Record
 from bench.sides import Side
 
-MEASURES = ("enqueue", "bulk", "drain1", "drain2", "pickup", "idle")
-ONCE = ("idle",)
+MEASURES = ("enqueue", "bulk", "drain1", "drain2", "pickup", "idle", "http", "waiting16", "waiting256")
+ONCE = ("idle", "waiting16", "waiting256")
 """Measures that more rounds would not make better: they count, and hardly time."""
+OURS = ("http", "waiting16", "waiting256")
+"""Measures of what a peer has not."""
 SHARE = 10
 """Jobs that are enqueued one by one: a tenth of those drained."""
 PICKUPS = 60
@@ -67,7 +70,7 @@ def _turns(plan: Plan, sides: Sequence[Side]) -> Iterator[tuple[int, str, Side]]
     for number in range(1, plan.rounds + 1):
         for measure in plan.measures:
             if number == 1 or measure not in ONCE:
-                for side in sides:
+                for side in sides[:1] if measure in OURS else sides:
                     yield number, measure, side
 
 
@@ -86,6 +89,10 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
                 return pickup(ground, side, PICKUPS, folder)
             case "idle":
                 return idle(ground, side, folder)
+            case "http":
+                return http(ground, side, count, folder)
+            case "waiting16" | "waiting256":
+                return waiting(ground, side, folder, int(measure.removeprefix("waiting")))
     raise AssertionError(measure)
 
 

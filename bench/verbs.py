@@ -4,6 +4,7 @@
     enqueue N   enqueue N no-op jobs one by one, each durable when the call returns; answers the seconds
     bulk N      the same, a thousand a call
     pickup N    enqueue N jobs with pauses between; answers [number, instant of the call's return] for each
+    token       make a token for remote workers; answers its secret (the product's module only)
     work        run a worker until SIGTERM (a peer's module only; ours is manage.py runworker)
 
 Seconds are counted from an open connection on, so that a process's start is not in them.

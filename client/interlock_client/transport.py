@@ -27,7 +27,8 @@ class Transport:
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
             timeout=timeout,
             trust_env=False,
-            limits=httpx.Limits(max_connections=None),
+            # Shorter than a server keeps a connection: what is sent into a closed one has no answer.
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=1.0),
         )
 
     def close(self) -> None:
