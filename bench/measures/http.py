@@ -17,6 +17,7 @@ from interlock_client.leases import Leases
 BATCH = 200
 CLIENTS = 2
 WAITERS = 100
+WAIT_SECONDS = 20
 SECONDS = 8.0
 SETTLE_SECONDS = 3.0
 
@@ -68,15 +69,14 @@ def waiting(ground: Ground, side: Side, folder: Path, threads: int) -> dict[str,
         turned: list[int] = []
 
         def wait(number: int) -> None:
-            with Client(api, token, timeout=60) as one:
-                leases = Leases(one.transport, {"id": f"bench:{number}:w"})
-                while not over.is_set():
-                    began = time.monotonic()
-                    _got, pause = leases.claim(
-                        queues=["bench"], kinds=["bench.noop"], limit=1, wait=5, holding=[]
-                    )
-                    (turned.append(1) if pause else waited.append(time.monotonic() - began))
-                    over.wait(pause)
+            leases = Leases(client.transport, {"id": f"bench:{number}:w"})
+            while not over.is_set():
+                began = time.monotonic()
+                _got, pause = leases.claim(
+                    queues=["bench"], kinds=["bench.noop"], limit=1, wait=WAIT_SECONDS, holding=[]
+                )
+                (turned.append(1) if pause else waited.append(time.monotonic() - began))
+                over.wait(pause)
 
         crowd = threading.Thread(target=_together, args=(WAITERS, wait))
         crowd.start()
