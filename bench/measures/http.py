@@ -19,7 +19,7 @@ CLIENTS = 2
 WAITERS = 100
 WAIT_SECONDS = 20
 SECONDS = 8.0
-SETTLE_SECONDS = 3.0
+SETTLE_SECONDS = 8.0
 
 
 def http(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]:

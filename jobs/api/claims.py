@@ -124,13 +124,13 @@ class ClaimsView(WorkerView):
 def _wait_for(claim: Claim, request: Request, wait: float) -> tuple[list[Lease], bool]:
     """Claim now or when something has come; also returns whether there was no room to wait in."""
     end, gone = time.monotonic() + wait, False
-    with ROOM.seat(claim.ask) as seat:
+    with ROOM.seat(claim.ask, claim.worker_id) as seat:
         leases = claim.take()
         if seat is None:
             return leases, not leases
         while not leases and not ROOM.is_closing():
             let_go()
-            if not seat.wait(end - time.monotonic()):
+            if not seat.wait(end - time.monotonic()) or ROOM.is_closing():
                 break
             if gone := _has_gone(request):
                 break

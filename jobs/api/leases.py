@@ -32,6 +32,7 @@ from jobs.api.presented import (
     told,
 )
 from jobs.api.problems import Problem
+from jobs.api.room import ROOM
 from jobs.api.strictjson import pointer
 from jobs.explain import clock
 from jobs.ledger import worker as worker_rows
@@ -89,6 +90,8 @@ def _beat(worker_id: str, said: dict[str, Any]) -> None:
         durable=False,
         fenced=False,
     )
+    if stopping:
+        ROOM.call_worker(worker_id)
 
 
 # -- results ----------------------------------------------------------------------------------------------

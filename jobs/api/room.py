@@ -32,8 +32,9 @@ QUIET_SECONDS = 10.0
 class Seat:
     """One waiting request."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, who: str) -> None:
         self.ask = ask
+        self.who = who
         self._called = threading.Event()
 
     def wait(self, seconds: float) -> bool:
@@ -60,12 +61,12 @@ class Room:
         self._caller: threading.Thread | None = None
 
     @contextmanager
-    def seat(self, ask: Ask) -> Iterator[Seat | None]:
+    def seat(self, ask: Ask, who: str = "") -> Iterator[Seat | None]:
         """Take a seat for the length of the block; None when all are taken."""
         if self.is_closing() or not self.places.acquire(blocking=False):
             yield None
             return
-        seat = Seat(ask)
+        seat = Seat(ask, who)
         try:
             self._enter(seat)
             yield seat
@@ -79,6 +80,21 @@ class Room:
             for (queues, _kinds), seats in self._groups.items():
                 if not queue or queue in queues:
                     seats[0].call()
+
+    def call_worker(self, who: str) -> None:
+        """Call whoever waits for one worker: it has something to tell itself."""
+        with self._changed:
+            for seats in self._groups.values():
+                for seat in seats:
+                    if seat.who == who:
+                        seat.call()
+
+    def _dismiss(self) -> None:
+        """Call everybody: the web server is stopping."""
+        with self._changed:
+            for seats in self._groups.values():
+                for seat in seats:
+                    seat.call()
 
     def pass_on(self, ask: Ask) -> None:
         """Call the next of a group: the one that was called could not carry all, or did not come."""
@@ -114,6 +130,8 @@ class Room:
         pause = TICK_SECONDS if log_file is None else GLANCE_SECONDS
         tick = 0.0
         while self._is_wanted():
+            if self.is_closing():
+                self._dismiss()
             if time.monotonic() >= tick or (log_file is not None and log_file.changed()):
                 tick = time.monotonic() + TICK_SECONDS
                 self.call()

@@ -148,13 +148,15 @@ def test_one_of_each_group_is_called_and_the_next_when_it_passes_on():
     a, b = (("q",), ("k",)), (("other",), ("k",))
     with ExitStack() as first_sits, waiting.seat(b) as third:
         first = first_sits.enter_context(waiting.seat(a))
-        with waiting.seat(a) as second:
+        with waiting.seat(a, "far:2") as second:
             seats = [seat for seat in (first, second, third) if seat]
             assert first_sits.enter_context(waiting.seat(b)) is None  # all are taken
             waiting.call("q")
             assert [seat.wait(0) for seat in seats] == [True, False, False]
             waiting.call()
             assert [seat.wait(0) for seat in seats] == [True, False, True]
+            waiting.call_worker("far:2")
+            assert [seat.wait(0) for seat in seats] == [False, True, False]
             first_sits.close()
             waiting.pass_on(a)
             assert seats[1].wait(0)
