@@ -17,7 +17,6 @@ from bench import machine
 from bench.ground import GROUNDS, SCRATCH, Ground
 from bench.measures.drain import drain
 from bench.measures.enqueue import bulk, one_by_one
-from bench.measures.http import http, waiting
 from bench.measures.idle import idle
 from bench.measures.pickup import pickup
 from bench.record import Record
@@ -90,8 +89,12 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
             case "idle":
                 return idle(ground, side, folder)
             case "http":
+                from bench.measures.http import http  # needs httpx, which the others do not
+
                 return http(ground, side, count, folder)
             case "waiting16" | "waiting256":
+                from bench.measures.http import waiting
+
                 return waiting(ground, side, folder, int(measure.removeprefix("waiting")))
     raise AssertionError(measure)
 
