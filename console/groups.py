@@ -49,6 +49,8 @@ GROUPS: dict[str, list[str]] = {
     "operator": RUN,
     "adjudicator": [*DECIDE, "rule_effect"],
     "approver": [*DECIDE, "approve_ruling"],
+    # For the account of a remote worker: what it may do comes with its leases.
+    "worker": ["run_worker"],
     "admin": [
         *RUN,
         "view_payload",
@@ -57,6 +59,7 @@ GROUPS: dict[str, list[str]] = {
         "manage_token",
         "rule_effect",
         "approve_ruling",
+        "run_worker",
     ],
 }
 
