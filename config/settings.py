@@ -242,6 +242,7 @@ INTERLOCK: dict[str, int] = {
         "LOG_LINE_BYTES", 2 * KIB, "Longest log line kept; the rest is cut.", most=64 * KIB
     ),
     "PAGE_ROWS": _limit("PAGE_ROWS", 200, "Most rows of one page of a list.", most=1_000),
+    "PLAN_ROWS": _limit("PLAN_ROWS", 10_000, "Most jobs of one mass action.", most=100_000),
     "WAIT_SECONDS": _limit(
         "WAIT_SECONDS", 30, "Longest that a request of the API may wait for news.", least=0, most=50
     ),

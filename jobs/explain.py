@@ -82,6 +82,16 @@ CATALOGUE = {
     "TOKEN_UNKNOWN": gettext_noop("There is no live token %(token)s."),
     "REASON_MISSING": gettext_noop("Say why, in your own words."),
     "REASON_TOO_LONG": gettext_noop("A reason has at most %(limit)s characters."),
+    # refusals of a mass action
+    "PLAN_NOT_FOUND": gettext_noop("There is no plan %(plan_id)s."),
+    "PLAN_FILTER_EMPTY": gettext_noop("A plan for all jobs is not made: give a filter, or pick the jobs."),
+    "PLAN_EMPTY": gettext_noop("None of these jobs is in a state for it."),
+    "PLAN_TOO_LARGE": gettext_noop("More than %(most)s jobs match; narrow the filter."),
+    "PLAN_SEARCH_LONG": gettext_noop("Looking for the jobs takes too long; narrow the filter."),
+    "PLAN_NOT_TYPED": gettext_noop("Nothing was begun: confirm by typing the number of jobs, %(rows)s."),
+    "PLAN_EXPIRED": gettext_noop("The plan has expired at %(at)s; make it anew, on the jobs as they are."),
+    "PLAN_STARTED": gettext_noop("The plan was executed already, by %(by)s; it can be executed once."),
+    "PLAN_ENDED": gettext_noop("The plan has ended: it is %(state)s."),
     # refusals of a ruling, and what stands against a verdict
     "CASE_NOT_FOUND": gettext_noop("There is no case %(case_id)s."),
     "CASE_CLOSED": gettext_noop("The case is closed (%(how)s) since %(at)s."),

@@ -26,6 +26,9 @@ QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 DEFAULT_QUEUE = "default"
 DRILL = "interlock.drill"
 """The kind and the queue of the canary jobs of a drill. Nobody may register it: no worker must run them."""
+PLAN, PLANS = "interlock.plan", "interlock.plans"
+"""The kind and the queue of mass actions; jobs/kinds.py registers it, and nobody else may."""
+OWN = "jobs.kinds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,8 @@ def _check(handler: Handler) -> None:
             raise ValueError(f"kind {name!r}: letters, digits and ._:- only, at most 120")
         if name == DRILL:
             raise ValueError(f"kind {name!r} is reserved for drills")
+        if (name == PLAN or handler.queue == PLANS) and handler.function.__module__ != OWN:
+            raise ValueError(f"kind {PLAN!r} and queue {PLANS!r} are reserved for mass actions")
     if not QUEUE.fullmatch(handler.queue):
         raise ValueError(
             f"kind {handler.name}: queue {handler.queue!r}: letters, digits and ._:- only, at most 100"

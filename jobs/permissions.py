@@ -11,3 +11,5 @@ NEEDS: dict[str, str] = {
     "cases:act": "jobs.view_case",
     "ops": "jobs.view_job",
 }
+BY_ACTION = {"retry": "ops", "cancel": "jobs:cancel", "hold": "ops", "unhold": "ops"}
+"""The scope that a mass action takes."""

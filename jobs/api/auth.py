@@ -129,6 +129,8 @@ class Scoped(BasePermission):
         scope = getattr(view, "scopes", {}).get(method)
         if scope is None:
             return method not in [m.upper() for m in view.http_method_names if hasattr(view, m)]
-        if missing := Caller.of(request).lacks(scope):
-            raise Problem("forbidden", missing)
+        caller = Caller.of(request)
+        missing = [caller.lacks(one) for one in ((scope,) if isinstance(scope, str) else scope)]
+        if all(missing):
+            raise Problem("forbidden", " ".join(missing))
         return True

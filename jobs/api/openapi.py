@@ -27,7 +27,7 @@ HEADERS: dict[str, tuple[str, Schema]] = {
     "If-Match": ("The ETag of the version that you saw.", TEXT),
     "If-None-Match": ("The ETag that you have: 304 while it is still the one.", TEXT),
 }
-PATHS: dict[str, Schema] = {"job_id": ID, "case_id": ID}
+PATHS: dict[str, Schema] = {"job_id": ID, "case_id": ID, "plan_id": ID}
 PROBLEM = record(
     {
         "type": TEXT,
@@ -92,12 +92,14 @@ class Described(AutoSchema):
 
     def get_auth(self) -> list[Any]:
         scope = getattr(self.view, "scopes", {}).get(self.method)
-        return [{"token": [scope] if scope else []}, {"session": []}]
+        either = scope if isinstance(scope, tuple) else (scope,)
+        return [*({"token": [one] if one else []} for one in either), {"session": []}]
 
 
 def settings() -> dict[str, Any]:
     """Return how the document is made."""
     from jobs.api.cases import DOCUMENT
+    from jobs.api.plans import PLAN
     from jobs.api.shape import FULL, LISTED
 
     return {
@@ -111,6 +113,7 @@ def settings() -> dict[str, Any]:
                 "Job": record(LISTED),
                 "JobInFull": record(FULL),
                 "Case": record(DOCUMENT),
+                "Plan": record(PLAN),
                 "Problem": PROBLEM,
             },
             "securitySchemes": {

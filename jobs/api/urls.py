@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path, re_path
 
-from jobs.api import acts, cases, cluster, history, page
+from jobs.api import acts, cases, cluster, history, page, plans
 from jobs.api.artefacts import ArtefactsView
 from jobs.api.batch import BatchView
 from jobs.api.claims import ClaimsView
@@ -35,6 +35,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("cases/<str:case_id>/inquire", cases.InquireView.as_view(), name="api-case-inquire"),
     path("cases/<str:case_id>/rulings", cases.RulingsView.as_view(), name="api-case-rulings"),
     path("cases/<str:case_id>/approvals", cases.ApprovalsView.as_view(), name="api-case-approvals"),
+    path("bulk-plans", plans.PlansView.as_view(), name="api-bulk-plans"),
+    path("bulk-plans/<str:plan_id>", plans.PlanView.as_view(), name="api-bulk-plan"),
+    path("bulk-plans/<str:plan_id>/items", plans.RowsView.as_view(), name="api-bulk-plan-items"),
+    path("bulk-plans/<str:plan_id>/execute", plans.ExecuteView.as_view(), name="api-bulk-plan-execute"),
+    path("bulk-plans/<str:plan_id>/abort", plans.AbortView.as_view(), name="api-bulk-plan-abort"),
     path("queues", cluster.QueuesView.as_view(), name="api-queues"),
     path("queues/<str:name>", cluster.QueueView.as_view(), name="api-queue"),
     path("workers", cluster.WorkersView.as_view(), name="api-workers"),

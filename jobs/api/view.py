@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -23,10 +24,11 @@ class View(APIView):
 
     By method: `bodies` are checked by `body`, `queries` are the names that the address may carry (others are
     refused before the view is asked), `answers` what it answers with by status. `conditions` are the headers
-    that it reads. A view without them is described as one that may answer anything.
+    that it reads. A view without them is described as one that may answer anything. Of several scopes any one
+    lets in; the view then asks for the one that it takes.
     """
 
-    scopes: ClassVar[dict[str, str]] = {}
+    scopes: ClassVar[Mapping[str, str | tuple[str, ...]]] = {}
     bodies: ClassVar[dict[str, type[Strict]]] = {}
     queries: ClassVar[dict[str, dict[str, Schema]]] = {}
     answers: ClassVar[dict[str, dict[int, Schema]]] = {}

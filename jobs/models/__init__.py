@@ -8,6 +8,7 @@ from jobs.models.drill import Drill
 from jobs.models.effect import EffectSlot
 from jobs.models.job import Job
 from jobs.models.minute import Minute
+from jobs.models.plan import Plan, PlanRow
 from jobs.models.queue import Queue
 from jobs.models.refusal import FenceRefusal
 from jobs.models.scheduler import Scheduler
@@ -28,6 +29,8 @@ __all__ = [
     "FenceRefusal",
     "Job",
     "Minute",
+    "Plan",
+    "PlanRow",
     "Proposal",
     "Queue",
     "Ruling",

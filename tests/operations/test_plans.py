@@ -1,0 +1,288 @@
+"""Mass actions: frozen, confirmed, executed once, row by row, and never twice on a row."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from jobs import audit, handlers
+from jobs.context import Cancelled, Context
+from jobs.explain import clock
+from jobs.models import ApiToken, AuditEntry, Job, Plan, PlanRow
+from jobs.models.audit import Source
+from jobs.models.plan import PlanState
+from jobs.operations import jobwork, planrun, plans
+from jobs.outcomes import Ending, Refused
+from jobs.status import JobStatus
+from tests import build
+from tests.operations import scene
+from tests.worker.scene import Scene
+
+pytestmark = pytest.mark.django_db
+MAY = ("view_job", "retry_job", "cancel_job", "hold_job")
+TICKET = [("label", "batch")]
+
+
+@pytest.fixture
+def ola():
+    """Operates."""
+    return scene.user("ola", *MAY)
+
+
+def failed(count):
+    """Return so many failed jobs, oldest first."""
+    calls = [(build.KIND, {}, build.options(label="batch"))] * count
+    Job.objects.enqueue_many(calls, now=build.T0)
+    runtime = Job.objects.runtime
+    leases = runtime.claim(
+        worker_id="w", queues=[build.QUEUE], kinds=[build.KIND], max_claims=count, ttl=60, now=build.T0
+    )
+    ends = [Ending.fail(lease, "HANDLER_CONTENT_FAILED", "no good", retry_after=None) for lease in leases]
+    assert all(outcome.landed for outcome in runtime.end(ends, now=build.at(1)))
+    assert len(leases) == count
+    return sorted(build.id_of(lease) for lease in leases)
+
+
+def prepare(action, who, ids=(), **more):
+    given = {"reason": "ticket 7", "filters": () if ids else TICKET} | more
+    return plans.prepare(action, Job.objects.all(), actor=who, ids=ids, **given)
+
+
+def work(worker=None):
+    """Let a worker of the plans' queue take one step."""
+    worker = worker or Scene(kinds=[handlers.PLAN])
+    worker.seconds = (clock() - build.T0).total_seconds() + 1
+    return worker.step()
+
+
+def outcomes(plan):
+    return {row.job_id: (row.outcome, row.code) for row in PlanRow.objects.filter(plan=plan)}
+
+
+def test_retry_of_250_jobs_skips_what_changed_and_names_it(ola):
+    ids = failed(250)
+    plan = prepare("retry", ola)
+    changed, gone, held = ids[3], ids[77], ids[249]
+    jobwork.retry(changed, actor=ola, reason="by hand", seen_version=build.row(changed)["state_version"])
+    build.edit(gone, label="another")
+    build.edit(held, hold_reason="contradiction", state_version=build.row(held)["state_version"])
+    with audit.through(Source.CONSOLE, user="ola"):
+        plans.execute(plan.id, actor=ola, typed=250)
+    assert work() == 1
+    plan.refresh_from_db()
+    assert (plan.state, plan.total, plan.done, plan.skipped) == (PlanState.DONE, 250, 247, 3)
+    found = outcomes(plan)
+    assert {i: found[i] for i in (changed, gone, held)} == {
+        changed: ("skipped", "NOT_ENDED"),
+        gone: ("skipped", "VERSION"),
+        held: ("skipped", "CONTRADICTION"),
+    }
+    assert Job.objects.filter(label="batch", status=JobStatus.PENDING).count() == 248
+    row = PlanRow.objects.get(plan=plan, job_id=gone)
+    assert (row.params["seen"], row.params["found"]) == (row.seen_version, row.seen_version + 1)
+    entries = AuditEntry.objects.filter(actor="ola").exclude(reason="by hand")
+    assert entries.filter(action="retry").count() == 247
+    assert {(e.reason, e.source, e.request_id) for e in entries.filter(action="retry")} == {
+        ("ticket 7", "console", str(plan.id))
+    }
+    acts = entries.exclude(action="retry").order_by("seq")
+    assert [(e.action, e.object_id) for e in acts] == [("plan", str(plan.id)), ("execute_plan", str(plan.id))]
+    assert json.loads(acts[0].after)["statuses"] == {"failed": 250}
+    assert Job.objects.get(kind=handlers.PLAN).status == JobStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("action", "states"),
+    [
+        ("retry", {"failed", "cancelled", "skipped"}),
+        ("cancel", {"pending", "blocked", "waiting", "running", "uncertain"}),
+        ("hold", {"pending", "blocked", "waiting", "running", "uncertain"}),
+        ("unhold", {"held"}),
+    ],
+)
+def test_plan_takes_the_jobs_in_a_state_for_it_and_leaves_the_others_out(ola, action, states):
+    ids = {build.id_of(build.job(s)): str(s) for s in JobStatus if s != JobStatus.RUNNING}
+    ids[build.id_of(build.claim(build.enqueue(), now=clock()))] = "running"
+    held = build.enqueue()
+    build.hold(held)
+    if action == "cancel":
+        states = states | {"held"}
+    ids[held] = "held"
+    plan = prepare(action, ola, ids=[*ids])
+    assert {ids[row.job_id] for row in plan.rows.all()} == states
+    assert (plan.total, plan.left_out) == (len(states), len(ids) - len(states))
+    assert sum(plan.summary["statuses"].values()) == plan.total
+    plans.execute(plan.id, actor=ola)
+    work()
+    plan.refresh_from_db()
+    assert (plan.state, plan.done, plan.skipped) == (PlanState.DONE, plan.total, 0)
+    requested = {ids[row.job_id] for row in plan.rows.filter(requested=True)}
+    assert requested == ({"running", "uncertain"} if action == "cancel" else set())
+
+
+def test_parents_and_children_of_one_plan_are_each_acted_upon(ola):
+    parent = build.enqueue(label="batch")
+    child = build.enqueue(label="batch", parent_id=parent)
+    for action in ("cancel", "retry"):
+        plan = prepare(action, ola)
+        plans.execute(plan.id, actor=ola)
+        work()
+        assert outcomes(plan) == {parent: ("done", ""), child: ("done", "")}, action
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"filters": ()}, "PLAN_FILTER_EMPTY"),
+        ({"reason": " "}, "REASON_MISSING"),
+        ({"action": "unhold"}, "PLAN_EMPTY"),
+    ],
+)
+def test_plan_that_says_too_little_is_not_made(ola, given, code):
+    failed(1)
+    with pytest.raises(Refused) as refused:
+        prepare(given.pop("action", "retry"), ola, **given)
+    assert refused.value.code == code
+    assert not Plan.objects.exists()
+
+
+def test_plan_is_bounded(ola, settings):
+    settings.INTERLOCK = settings.INTERLOCK | {"PLAN_ROWS": 2}
+    failed(3)
+    with pytest.raises(Refused, match="More than 2 jobs"):
+        prepare("retry", ola)
+    assert not Plan.objects.exists()
+
+
+def test_more_than_twenty_take_their_number_typed(ola):
+    failed(21)
+    plan = prepare("retry", ola)
+    for typed in (None, 20):
+        with pytest.raises(Refused, match="21"):
+            plans.execute(plan.id, actor=ola, typed=typed)
+    assert plans.look(plan.id).state == PlanState.PLANNED
+    assert plans.execute(plan.id, actor=ola, typed=21).state == PlanState.RUNNING
+
+
+def test_plan_is_executed_once_and_within_ten_minutes(ola):
+    failed(2)
+    plan, late = prepare("retry", ola), prepare("retry", ola)
+    plans.execute(plan.id, actor=ola)
+    with pytest.raises(Refused, match="executed already, by ola"):
+        plans.execute(plan.id, actor=ola)
+    assert Job.objects.filter(kind=handlers.PLAN).count() == 1
+    with pytest.raises(Refused, match="expired"):
+        plans.execute(late.id, actor=ola, now=late.created_at + timedelta(minutes=10))
+    assert plans.execute(late.id, actor=ola, now=late.created_at + timedelta(minutes=9)).started_at
+
+
+def test_aborted_plan_touches_no_further_row(ola, monkeypatch):
+    ids, real = failed(3), jobwork.retry
+
+    def abort_after_the_first(*given, **more):
+        answer = real(*given, **more)
+        monkeypatch.setitem(planrun.ACTS, "retry", real)
+        plans.abort(plan.id, actor=ola)
+        return answer
+
+    plan = prepare("retry", ola)
+    plans.execute(plan.id, actor=ola)
+    monkeypatch.setitem(planrun.ACTS, "retry", abort_after_the_first)
+    work()
+    plan.refresh_from_db()
+    assert (plan.state, plan.ended_by, plan.done, plan.left) == (PlanState.ABORTED, "ola", 1, 2)
+    assert [outcomes(plan)[i][0] for i in ids] == ["done", "pending", "pending"]
+    with pytest.raises(Refused, match="aborted"):
+        plans.abort(plan.id, actor=ola)
+
+
+def test_person_who_lost_the_permission_stops_the_plan(ola):
+    failed(2)
+    plan = prepare("retry", ola)
+    plans.execute(plan.id, actor=ola)
+    ola.user_permissions.remove(Permission.objects.get(codename="retry_job"))
+    work()
+    plan.refresh_from_db()
+    assert (plan.state, plan.ended_why, plan.left) == (PlanState.ABORTED, "NOT_PERMITTED", 2)
+    with pytest.raises(Refused, match="retry_job"):
+        prepare("retry", ola)
+    with pytest.raises(Refused, match="retry_job"):
+        plans.execute(plan.id, actor=ola)
+
+
+def test_revoked_token_stops_the_plan(ola):
+    failed(2)
+    token, _secret = ApiToken.objects.issue("ci", user=ola, scopes=["ops"], queues=[])
+    plan = prepare("retry", ola)
+    plans.execute(plan.id, actor=ola, token=token)
+    ApiToken.objects.update(revoked_at=clock())
+    work()
+    plan.refresh_from_db()
+    assert (plan.state, plan.ended_why, plan.left) == (PlanState.ABORTED, "TOKEN_UNKNOWN", 2)
+
+
+def test_killed_run_goes_on_where_it_was_and_does_no_row_twice(ola, monkeypatch):
+    """It dies inside the second row's transaction; a run that does not know it is over finds the first one done."""
+    ids, real, seen = failed(3), jobwork.retry, []
+
+    def dies_at_the_second(job_id, **more):
+        seen.append(job_id)
+        answer = real(job_id, **more)
+        if len(seen) == 2:
+            raise ConnectionError
+        return answer
+
+    plan = prepare("retry", ola)
+    plans.execute(plan.id, actor=ola)
+    monkeypatch.setitem(planrun.ACTS, "retry", dies_at_the_second)
+    worker = Scene(kinds=[handlers.PLAN])
+    work(worker)
+    plan.refresh_from_db()
+    assert (plan.state, plan.done, plan.skipped) == (PlanState.RUNNING, 1, 0)
+    stale = PlanRow.objects.get(plan=plan, job_id=ids[0])
+    planrun._act(plan, stale, "default")
+    assert len(seen) == 2, "a row that is done is not begun again"
+    worker.seconds += 3600
+    worker.step()
+    plan.refresh_from_db()
+    assert (plan.state, plan.done, plan.skipped) == (PlanState.DONE, 3, 0)
+    assert seen == [ids[0], ids[1], ids[1], ids[2]]
+    retried = AuditEntry.objects.filter(action="retry")
+    assert sorted(retried.values_list("object_id", flat=True)) == sorted(map(str, ids))
+
+
+def test_cancelled_run_ends_its_plan(ola, monkeypatch):
+    def stop(self):
+        raise Cancelled
+
+    failed(1)
+    plan = prepare("retry", ola)
+    plans.execute(plan.id, actor=ola)
+    monkeypatch.setattr(Context, "checkpoint", stop)
+    work()
+    plan.refresh_from_db()
+    assert (plan.state, plan.ended_why, plan.left) == (PlanState.ABORTED, "JOB_CANCELLED", 1)
+
+
+def test_nobody_else_runs_a_plan_or_serves_its_queue(ola):
+    for name, queue in ((handlers.PLAN, "default"), ("tests.other", handlers.PLANS)):
+        with pytest.raises(ValueError, match="reserved"):
+            handlers.job(name, queue=queue)(lambda: None)
+    ids = failed(1)
+    plan = prepare("retry", ola, ids=ids)
+    plans.execute(plan.id, actor=ola)
+    Plan.objects.update(job_id=build.enqueue())
+    work()
+    assert Job.objects.get(kind=handlers.PLAN).status == JobStatus.SKIPPED
+    assert outcomes(plan) == {ids[0]: ("pending", "")}
+
+
+def test_plans_own_jobs_are_in_no_plan(ola):
+    failed(1)
+    plans.execute(prepare("retry", ola).id, actor=ola)
+    with pytest.raises(Refused) as refused:
+        plans.prepare("cancel", Job.objects.filter(kind=handlers.PLAN), actor=ola, reason="r", filters=TICKET)
+    assert refused.value.code == "PLAN_EMPTY"
