@@ -40,9 +40,10 @@ RUN = [
         "pause_queue",
         "fence_worker",
         "run_drill",
+        "share_view",
     ],
 ]
-DECIDE = [*SEE, "view_payload"]
+DECIDE = [*SEE, "view_payload", "share_view"]
 
 GROUPS: dict[str, list[str]] = {
     "viewer": SEE,

@@ -2,19 +2,23 @@
 
 from django.utils.translation import gettext_lazy as _
 
+from console import saved
 from console.menu import MenuPage
 from console.pages import clusteract, jobact, ruling
 from console.pages.audit import AuditPage
-from console.pages.case import CasePage
+from console.pages.case import CaseFile, CasePage
 from console.pages.drain import DrainPage
 from console.pages.drills import DrillsPage
-from console.pages.inbox import InboxPage
+from console.pages.handover import HandoverPage
+from console.pages.inbox import InboxPage, NextCase
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
+from console.pages.preferences import PreferencesPage
 from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
 from console.pages.scheduler import SchedulerPage
+from console.pages.search import SearchPage
 from console.pages.tokens import RevokeToken, TokensPage
 from console.pages.workers import WorkersPage
 from jobs.operations.actor import TOKENS
@@ -109,6 +113,27 @@ DETAILS = [
         RevokeToken.as_view(),
     ),
     MenuPage("decide", _("Case"), "admin:case", SEE, "n-inbox", CASE, CasePage.as_view()),
+    MenuPage("decide", _("Next case"), "admin:next-case", SEE, "n-inbox", "cases/next/", NextCase.as_view()),
+    MenuPage("decide", _("Case file"), "admin:casefile", SEE, "n-inbox", CASE + "file/", CaseFile.as_view()),
+    MenuPage(
+        "decide", _("Hand-over"), "admin:handover", SEE, "n-inbox", "cases/handover/", HandoverPage.as_view()
+    ),
+    MenuPage("watch", _("Search"), "admin:search", VIEW, "search", "search/", SearchPage.as_view()),
+    MenuPage(
+        "watch", _("Time zone"), "admin:preferences", VIEW, "clock", "preferences/", PreferencesPage.as_view()
+    ),
+    MenuPage(
+        "decide", _("View"), "admin:view-keep", VIEW, "", "views/<str:page>/keep/", saved.Keep.as_view()
+    ),
+    MenuPage(
+        "decide",
+        _("View"),
+        "admin:view-forget",
+        VIEW,
+        "",
+        "views/<str:page>/<int:view_id>/forget/",
+        saved.Forget.as_view(),
+    ),
     *(
         MenuPage(
             "watch",

@@ -29,6 +29,7 @@ class Migration(migrations.Migration):
                 ('label', models.CharField(blank=True, default='', max_length=200)),
                 ('amount', models.DecimalField(blank=True, decimal_places=4, max_digits=20, null=True)),
                 ('currency', models.CharField(blank=True, default='', max_length=8)),
+                ('cause', models.CharField(blank=True, default='', max_length=80)),
                 ('opened_at', models.DateTimeField()),
                 ('sla_due_at', models.DateTimeField(blank=True, null=True)),
                 ('closed_at', models.DateTimeField(blank=True, null=True)),
@@ -79,6 +80,8 @@ class Migration(migrations.Migration):
                 ('inquiring_until', models.DateTimeField(blank=True, null=True)),
                 ('inquiries', models.PositiveIntegerField(default=0)),
                 ('inquired_at', models.DateTimeField(blank=True, null=True)),
+                ('inquire_asked_at', models.DateTimeField(blank=True, null=True)),
+                ('inquire_asked_by', models.CharField(blank=True, max_length=150, null=True)),
                 ('reference', models.CharField(blank=True, default='', max_length=200)),
                 ('response', models.TextField(blank=True, null=True)),
                 ('created_at', models.DateTimeField()),
@@ -460,6 +463,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='SavedView',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('page', models.CharField(choices=[('inbox', 'inbox'), ('jobs', 'jobs')], max_length=10)),
+                ('name', models.CharField(max_length=60)),
+                ('query', models.CharField(max_length=1000)),
+                ('shared', models.BooleanField(default=False)),
+                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='saved_views', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'permissions': (('share_view', 'Can share a saved view'),),
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Scheduler',
             fields=[
                 ('id', models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
@@ -632,6 +650,10 @@ class Migration(migrations.Migration):
             model_name='case',
             index=models.Index(models.OrderBy(models.F('id'), descending=True), models.F('effect_kind'), name='case_newest'),
         ),
+        migrations.AddIndex(
+            model_name='case',
+            index=models.Index(models.F('effect_kind'), models.OrderBy(models.F('id'), descending=True), name='case_alike'),
+        ),
         migrations.AddConstraint(
             model_name='case',
             constraint=models.UniqueConstraint(condition=models.Q(('closed_at__isnull', True)), fields=('effect', 'kind'), name='case_open_once'),
@@ -723,5 +745,17 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='proposal',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_at__isnull', True), ('decision', '')), models.Q(('decided_at__isnull', False), ('decision__in', ['approved', 'rejected', 'void'])), _connector='OR'), name='proposal_decided_says_who'),
+        ),
+        migrations.AddIndex(
+            model_name='savedview',
+            index=models.Index(models.F('page'), models.F('name'), condition=models.Q(('shared', True)), name='saved_view_shared'),
+        ),
+        migrations.AddConstraint(
+            model_name='savedview',
+            constraint=models.UniqueConstraint(fields=('owner', 'page', 'name'), name='saved_view_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='savedview',
+            constraint=models.CheckConstraint(condition=models.Q(('page__in', ('inbox', 'jobs'))), name='saved_view_page_known'),
         ),
     ]
