@@ -122,6 +122,16 @@ def _raise() -> float:
         return time.monotonic() - began
 
 
+def token() -> str:
+    """Return the secret of a token for remote workers."""
+    from django.contrib.auth import get_user_model
+
+    from jobs.models import ApiToken
+
+    user = get_user_model().objects.create_superuser("bench")
+    return ApiToken.objects.issue("bench", user=user, scopes=["worker", "jobs:read"], queues=[])[1]
+
+
 REFILL = 500
 
 if __name__ == "__main__":
@@ -138,5 +148,6 @@ if __name__ == "__main__":
             "write": write,
             "raises": raises,
             "raise_beside": raise_beside,
+            "token": token,
         }
     )

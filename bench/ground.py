@@ -55,6 +55,7 @@ class Ground(Protocol):
     def commits_per_s(self) -> int: ...
     def usage(self) -> Usage: ...
     def asked(self) -> Asked: ...
+    def connections(self) -> int | None: ...
 
 
 class Postgres:
@@ -125,6 +126,13 @@ class Postgres:
         ).fetchone()
         return Asked(statements, int(row[0]) if row else None)
 
+    def connections(self) -> int | None:
+        """Return how many connections others have to the measure's database."""
+        return self.count(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+
 
 class Sqlite:
     """A file; a fresh one is a copy of the migrated one."""
@@ -172,6 +180,9 @@ class Sqlite:
     def asked(self) -> Asked:
         # SQLite is a library: only the process itself sees its statements.
         return Asked(None, None)
+
+    def connections(self) -> int | None:
+        return None
 
 
 @contextlib.contextmanager

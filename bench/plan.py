@@ -23,9 +23,14 @@ from bench.measures.raises import raises
 from bench.record import Record
 from bench.sides import Side
 
-MEASURES = ("enqueue", "bulk", "requests", "batches", "drain1", "drain2", "pickup", "idle", "raise")
-ONCE = ("idle",)
+MEASURES = (
+    "enqueue", "bulk", "requests", "batches", "drain1", "drain2", "pickup", "idle", "raise", "http",
+    "waiting16", "waiting256",
+)  # fmt: skip
+ONCE = ("idle", "waiting16", "waiting256")
 """Measures that more rounds would not make better: they count, and hardly time."""
+OURS = ("http", "waiting16", "waiting256")
+"""Measures of what a peer has not."""
 SHARE = 10
 """Jobs that are enqueued one by one: a tenth of those drained."""
 PICKUPS = 60
@@ -103,6 +108,14 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
                 return idle(ground, side, folder)
             case "raise":
                 return raises(ground, side, RAISES, folder)
+            case "http":
+                from bench.measures.http import http  # needs httpx, which the others do not
+
+                return http(ground, side, count, folder)
+            case "waiting16" | "waiting256":
+                from bench.measures.http import waiting
+
+                return waiting(ground, side, folder, int(measure.removeprefix("waiting")))
     raise AssertionError(measure)
 
 

@@ -46,6 +46,13 @@ ROWS = (
     Row("idle: statements/s", "idle", "statements_per_s", 2),
     Row("idle: transactions/s", "idle", "transactions_per_s", 2),
     Row("idle: CPU, % of a core", "idle", "cpu_percent", 2),
+    Row("claimed and committed over HTTP, jobs/s", "http", "per_s"),
+    Row("web server CPU, µs/job over HTTP", "http", "web_us_per_job", 1),
+    Row("100 waiting, 16 threads: other requests' p95, ms", "waiting16", "others_p95_ms", 2),
+    Row("100 waiting, 16 threads: connections", "waiting16", "connections"),
+    Row("100 waiting, 256 threads: other requests' p95, ms", "waiting256", "others_p95_ms", 2),
+    Row("100 waiting, 256 threads: connections", "waiting256", "connections"),
+    Row("the same with nobody waiting, ms", "waiting256", "alone_p95_ms", 2),
     Row("memory of an idle worker, MiB", "idle", "rss_mib", 1),
     Row("memory of a worker after a drain, MiB", "drain1", "rss_mib", 1),
 )
@@ -78,6 +85,7 @@ GOALS = (
     Goal("raise p99 under 32 writers, ms", "postgresql", "raise", "p99_ms", 250, False),
     Goal("raise with a stopped writer, s", "postgresql", "raise", "stopped_s", 3, False),
     Goal("idle statements/s, PostgreSQL", "postgresql", "idle", "statements_per_s", 2, False),
+    Goal("claimed and committed over HTTP, PostgreSQL, jobs/s", "postgresql", "http", "per_s", 1000, True),
     Goal("memory after a drain, PostgreSQL, MiB", "postgresql", "drain1", "rss_mib", 75, False),
     Goal("memory after a drain, SQLite, MiB", "sqlite", "drain1", "rss_mib", 75, False),
 )

@@ -35,19 +35,20 @@ class Side:
 
     def ask(self, url: str, verb: str, *numbers: int) -> Any:
         """Run a client (see verbs.py) and return what it answered."""
-        return json.loads(run_client([*self.client, verb, *map(str, numbers)], self._environment(url)))
+        return json.loads(run_client([*self.client, verb, *map(str, numbers)], self.environment(url)))
 
     def workers(self, url: str, count: int, folder: Path) -> Workers:
         """Return `count` workers, not started yet, whose job bodies leave their marks in `folder`."""
-        environment = self._environment(url) | {marks.FOLDER: str(folder)}
+        environment = self.environment(url) | {marks.FOLDER: str(folder)}
         return Workers([*self.worker], environment, count, folder / "log")
 
     def others(self, url: str, verb: str, *numbers: int, count: int, folder: Path) -> Workers:
         """Return `count` clients that go on until they are stopped."""
         command = [*self.client, verb, *map(str, numbers)]
-        return Workers(command, self._environment(url), count, folder / "log")
+        return Workers(command, self.environment(url), count, folder / "log")
 
-    def _environment(self, url: str) -> dict[str, str]:
+    def environment(self, url: str) -> dict[str, str]:
+        """Return what a process of this side is started with."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         return kept | self.settings | {"DATABASE_URL": url}
 

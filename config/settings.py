@@ -227,6 +227,9 @@ INTERLOCK: dict[str, int] = {
     ),
     "BODY_BYTES": _limit("BODY_BYTES", 1 * MIB, "Longest body of a request.", least=KIB, most=64 * MIB),
     "BATCH_BYTES": _limit("BATCH_BYTES", 8 * MIB, "Longest body of a batch.", least=KIB, most=256 * MIB),
+    "ARTEFACT_BYTES": _limit(
+        "ARTEFACT_BYTES", 64 * MIB, "Longest file that a remote worker uploads.", most=4096 * MIB
+    ),
     "DEPTH": _limit("DEPTH", 32, "Deepest nesting of JSON we take.", most=200),
     # The column is as wide as the default; more would be a migration.
     "KEY_CHARACTERS": _limit("KEY_CHARACTERS", 200, "Longest key of a job.", least=8, most=200),

@@ -1,5 +1,7 @@
 """How gunicorn serves us: read as `gunicorn --config python:config.web config.wsgi:application`."""
 
+from typing import Any
+
 from config import settings
 
 bind = f"{settings.WEB_HOST}:{settings.WEB_PORT}"
@@ -13,3 +15,10 @@ logconfig_dict = settings.LOGGING
 proc_name = "interlock-web"
 # It would lie in the home folder of whoever runs us, one for all installations.
 control_socket_disable = True
+
+
+def post_worker_init(worker: Any) -> None:
+    """Let nobody wait for work in a server that is stopping."""
+    from jobs.api.room import ROOM
+
+    ROOM.is_closing = lambda: not worker.alive

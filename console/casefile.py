@@ -20,6 +20,7 @@ from jobs.models import Attempt, Case, EffectSlot, FenceRefusal
 from jobs.models.case import CaseKind, ClosedAs, Evidence, Proposal
 from jobs.operations.cases import View
 from jobs.redact import mask
+from jobs.status import EffectStatus
 
 EVIDENCE, WORDS, DIFFERENCES = 30, 50, 100
 """So many of each are shown, the newest ones."""
@@ -112,6 +113,12 @@ def steps(view: View, number: int) -> list[Step]:
         if slot.grants > 1:
             to = _("%(to)s; %(n)s grants in all, under the same key") % {"to": to, "n": slot.grants}
         found.append(Step("executing", "run", _("Permission to send granted"), to, slot.granted_at))
+        met = next((e for e in view.evidence if e.source == "report"), None)
+        if met is not None and met.outcome == EffectStatus.UNKNOWN:
+            found.append(Step("warn", "warn", met.body.partition(":")[0][:80], said_by(met.body), met.at))
+        elif met is None and slot.status == EffectStatus.UNKNOWN:
+            more = _("its lease ran out: no proof that anything left us, nor that nothing did")
+            found.append(Step("lost", "warn", _("The sender never said how it ended"), more, None))
         if slot.earlier_unresolved:
             more = _("so a refusal of the last sending proves little")
             found.append(Step("warn", "warn", _("An earlier sending was never resolved"), more, None))
@@ -124,6 +131,50 @@ def steps(view: View, number: int) -> list[Step]:
         asked_ = _("%(n)s in all") % {"n": slot.inquiries}
         found.append(Step("refresh", "", _("Last inquiry"), asked_, slot.inquired_at))
     return sorted(found, key=lambda step: step.at or slot.granted_at or slot.created_at)
+
+
+NEVER_MADE = ("ConnectTimeout", "ConnectTimeoutError", "NewConnectionError", "ConnectError", "PoolTimeout")
+BROKE = ("ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "RemoteDisconnected")
+NO_ANSWER = ("ReadTimeout", "ReadTimeoutError", "TimeoutError", "timeout", "IncompleteRead")
+
+
+def said_by(report: str) -> str:
+    """Return what a sender's error says of the request: a time-out of connecting is not one of reading."""
+    name = report.partition(":")[0].strip()
+    if name in NEVER_MADE:
+        return _("no connection was made in time: most likely nothing left us")
+    if name in BROKE:
+        return _("the connection broke on the way: it may have arrived")
+    if name in NO_ANSWER or "timed out" in report:
+        return _("it was sent, and no answer came in time: it may have arrived")
+    return _("what came back could not be read: it may have arrived")
+
+
+def evidence_class(case: Case, inquiry: str) -> str:
+    """Return in a few words what there is to go by: what the sender met, and what the provider said last."""
+    if case.kind != CaseKind.UNKNOWN:
+        return {
+            CaseKind.CONFLICT: _("two payloads, one key"),
+            CaseKind.APPROVAL: _("asked before it is sent"),
+            CaseKind.CONTRADICTION: _("evidence against the record"),
+        }[CaseKind(case.kind)]
+    if case.cause in NEVER_MADE:
+        met = _("no connection")
+    elif case.cause in BROKE:
+        met = _("connection broke")
+    elif case.cause in NO_ANSWER:
+        met = _("no answer in time")
+    elif case.cause:
+        met = _("unreadable answer")
+    else:
+        met = _("sender lost")
+    heard_ = {
+        "found": _("found"),
+        "found_other": _("found, differs"),
+        "not_found": _("not found"),
+        "no_answer": _("provider silent"),
+    }.get(inquiry, _("not asked"))
+    return _("%(met)s; %(heard)s") % {"met": met, "heard": heard_}
 
 
 def asked(proposal: Proposal) -> dict[str, Any]:

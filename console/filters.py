@@ -122,7 +122,7 @@ class StrictFilterSet(django_filters.FilterSet):  # type: ignore[misc]  # django
         ]
 
 
-CURSORS = ("before", "after", "page")
+CURSORS = ("before", "after", "top")
 
 
 def _text(label: Any, **more: Any) -> Any:
@@ -156,6 +156,7 @@ class JobFilter(StrictFilterSet):
     q = _text(gettext_lazy("Search"), method="by_any")
     before = _Filter(CursorField, method="not_here")
     after = _Filter(CursorField, method="not_here")
+    top = _Filter(CursorField, method="not_here")
 
     def by_worker(self, jobs: QuerySet[Job], _name: str, value: str) -> QuerySet[Job]:
         """Keep the jobs that this worker holds; `host` and `host:pid` mean all of them."""
@@ -224,14 +225,12 @@ class RefusalFilter(StrictFilterSet):
         return refusals
 
 
-class PageField(NumberField):
-    """Which page of a list whose order no row can name a place in."""
+class AmountField(forms.DecimalField):
+    """An amount from which on; cleans to a Decimal."""
 
-    def clean(self, value: Any) -> Any:
-        number = super().clean(value)
-        if number is not None and not 1 <= number <= 1000:
-            raise ValidationError(_("This is no place in the list; begin with its first page."))
-        return number
+    def __init__(self, **more: Any) -> None:
+        more.pop("max_length", None)
+        super().__init__(max_digits=20, decimal_places=4, min_value=0, widget=forms.TextInput, **more)
 
 
 class CaseFilter(StrictFilterSet):
@@ -248,6 +247,9 @@ class CaseFilter(StrictFilterSet):
         empty_label=gettext_lazy("any"),
     )
     effect_kind = _text(gettext_lazy("Effect kind"))
+    label = _text(gettext_lazy("Label holds"), lookup_expr="icontains")
+    cause = _text(gettext_lazy("Error"))
+    least = _Filter(AmountField, label=gettext_lazy("Amount from"), field_name="amount", lookup_expr="gte")
     owner = django_filters.ChoiceFilter(
         label=gettext_lazy("Owner"),
         choices=[("me", gettext_lazy("mine")), ("nobody", gettext_lazy("nobody's"))],
@@ -260,7 +262,8 @@ class CaseFilter(StrictFilterSet):
         empty_label=gettext_lazy("does not matter"),
         method="by_parked",
     )
-    page = _Filter(PageField, method="not_here")
+    like = _Filter(CursorField, label=gettext_lazy("One outage"), method="not_here", widget=forms.HiddenInput)
+    after = _Filter(CursorField, method="not_here")
 
     def __init__(self, data: QueryDict, queryset: QuerySet[Any], *, user: str, now: datetime) -> None:
         self.user, self.now = user, now

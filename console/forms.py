@@ -5,6 +5,7 @@ What may be ruled, when and by whom is judged by jobs.operations alone: a form o
 
 from __future__ import annotations
 
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +26,14 @@ PARKING = {"30": timedelta(minutes=30), "120": timedelta(hours=2), "480": timede
 """How long a case can be put aside, in minutes; then it comes back by itself."""
 CONFIRMED = (Verdict.DID_NOT_HAPPEN, Verdict.ABANDON)
 """Verdicts that are asked for twice: one permits a second sending, the other gives the job up."""
+
+
+def case_id(text: str) -> uuid.UUID | None:
+    """Return the id that an address names, or None where it is none."""
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
 
 
 class JsonField(forms.CharField):
@@ -133,13 +142,19 @@ BELONGS = {
 """Fields that go with one verdict only: a case that does not offer it does not show them."""
 
 
+class BesideForm(SeenForm):
+    """What is no ruling rests on the version alone: a list knows it, and has looked at no evidence."""
+
+    snapshot = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
+
+
 class AnswerForm(SeenForm):
     """A second person's word on what the first one asked for."""
 
     reason = _words(gettext_lazy("In your own words"))
 
 
-class CommentForm(SeenForm):
+class CommentForm(BesideForm):
     """Something to write beside the case."""
 
     text = forms.CharField(
@@ -147,7 +162,7 @@ class CommentForm(SeenForm):
     )
 
 
-class ParkForm(SeenForm):
+class ParkForm(BesideForm):
     """How long to put the case aside; nothing brings it back."""
 
     minutes = forms.ChoiceField(

@@ -40,15 +40,18 @@ RUN = [
         "pause_queue",
         "fence_worker",
         "run_drill",
+        "share_view",
     ],
 ]
-DECIDE = [*SEE, "view_payload"]
+DECIDE = [*SEE, "view_payload", "share_view"]
 
 GROUPS: dict[str, list[str]] = {
     "viewer": SEE,
     "operator": RUN,
     "adjudicator": [*DECIDE, "rule_effect"],
     "approver": [*DECIDE, "approve_ruling"],
+    # For the account of a remote worker: what it may do comes with its leases.
+    "worker": ["run_worker"],
     "admin": [
         *RUN,
         "view_payload",
@@ -57,6 +60,7 @@ GROUPS: dict[str, list[str]] = {
         "manage_token",
         "rule_effect",
         "approve_ruling",
+        "run_worker",
     ],
 }
 

@@ -2,32 +2,77 @@
 
 The order moves with the clock, so no index holds it: the open cases are few rows of a partial index, of which
 a bounded number is read and ranked here. Contradictions are read beside them, so that none is ever cut off.
+Many unknown outcomes of one effect kind, with one error and near in time, are one outage and one line.
 """
 
 from __future__ import annotations
 
+import math
+import uuid
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import CharField, Count, FloatField, Max, Min, Q, QuerySet
+from django.db.models.functions import Cast
 
 from console import bounded
-from jobs.models import Case
+from jobs.ledger.epochs import Epoch
+from jobs.models import Case, Evidence
 from jobs.models.case import CaseKind
 
 READ = 5000
 """Open cases ranked, the oldest ones; beyond that it is one outage, and the filters tell it apart."""
 SIZE = 50
 COUNTED = 999
+MANY, NEAR = 5, 600
+"""So many cases alike, none later than so many seconds after the one before, are shown as one line."""
 
 LANES = ("contradicted", "breached", "open")
+_LIGHT = (
+    Cast("id", CharField()),
+    "kind",
+    Epoch("sla_due_at"),
+    Cast("amount", FloatField()),
+    Epoch("opened_at"),
+    "effect_kind",
+    "cause",
+    "currency",
+)
+"""Texts and numbers as the database has them: to make 5,000 rows into UUIDs, instants and decimals would take
+longer than to rank them."""
+
+
+class Row(NamedTuple):
+    """What is read of a case to rank it. Instants are seconds since 1970."""
+
+    id: str
+    kind: str
+    due: float | None
+    amount: float | None
+    opened: float
+    effect_kind: str
+    cause: str
+    currency: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """An outage: cases alike and near in time. Its name is its oldest case's."""
+
+    id: uuid.UUID
+    n: int
+    since: datetime
+    sums: list[tuple[str, Decimal]]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One case as the list shows it."""
+    """One case as the list shows it, or with `group` the most pressing of an outage."""
 
     case: Case
     lane: str
@@ -35,6 +80,9 @@ class Line:
     """Whether a lane begins with it."""
     parked: bool
     owned: bool
+    group: Group | None
+    inquiry: str
+    """What the provider said last; empty where it was not asked."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +90,15 @@ class Stretch:
     """One page of the list; `cut`: there are more open cases than were ranked."""
 
     lines: list[Line]
-    page: int
-    more: bool
     total: bounded.Count
     lanes: dict[str, int]
+    sums: list[tuple[str, Decimal]]
     cut: bool
+    grouped: int
+    """Cases that stand in the list as lines of an outage."""
+    next: uuid.UUID | None = None
+    back: uuid.UUID | None = None
+    """The case after which the page before begins; None on the first page and on the second."""
 
 
 @dataclass(frozen=True)
@@ -76,39 +128,76 @@ def waiting(now: datetime) -> Waiting:
     return Waiting(count, found["urgent"] > 0, found["since"])
 
 
-def lane(kind: str, due: datetime | None, now: datetime) -> str:
-    """Return which part of the list a case belongs to."""
-    if kind == CaseKind.CONTRADICTION:
-        return "contradicted"
-    return "breached" if due is not None and due <= now else "open"
+def read(
+    matching: QuerySet[Case],
+    *,
+    now: datetime,
+    after: uuid.UUID | None = None,
+    like: uuid.UUID | None = None,
+    size: int | None = None,
+) -> Stretch:
+    """Return the page of the open cases among `matching` that begins after a case, most pressing first.
 
-
-def read(matching: QuerySet[Case], *, page: int, now: datetime) -> Stretch:
-    """Return one page of the open cases among `matching`, in order, in three queries."""
-    light = ("id", "kind", "sla_due_at", "amount", "opened_at")
-    rows = list(matching.order_by("opened_at", "id").values_list(*light)[: READ + 1])
-    cut = len(rows) > READ
-    found = {row[0]: row for row in rows[:READ]}
-    if cut:
-        loud = matching.filter(kind=CaseKind.CONTRADICTION).order_by("opened_at", "id")
-        found |= {row[0]: row for row in loud.values_list(*light)[:READ]}
-    ranked = sorted(found.values(), key=lambda row: _rank(row, now))
-    lanes = [lane(row[1], row[2], now) for row in ranked]
-    start = (page - 1) * SIZE
-    here = [row[0] for row in ranked[start : start + SIZE]]
-    cases = Case.objects.in_bulk(here)
-    lines = [
-        Line(
-            cases[key],
-            lanes[start + n],
-            first=n == 0 or lanes[start + n] != lanes[start + n - 1],
-            parked=parked(cases[key], now),
-            owned=owned(cases[key], now),
+    `like` keeps the outage that this case belongs to, each of its cases a line of its own.
+    """
+    size = size or SIZE
+    ranked, cut = rank(matching, now)
+    groups = _groups(ranked)
+    at = now.timestamp()
+    if like is not None:
+        ranked = _members(ranked, str(like))
+        groups = {}
+    shown = _lines(ranked, groups)
+    start = _place(shown, after, at)
+    part = shown[start : start + size]
+    lanes = Counter(LANES[_lane(row, at)] for row in ranked)
+    found = Case.objects.in_bulk([uuid.UUID(row.id) for row in part])
+    said = _inquiries(found.values())
+    lines: list[Line] = []
+    for row in part:
+        if (case := found.get(uuid.UUID(row.id))) is None:
+            continue
+        here = LANES[_lane(row, at)]
+        first = not lines or lines[-1].lane != here
+        mine = owned(case, now), parked(case, now)
+        lines.append(
+            Line(case, here, first, mine[1], mine[0], groups.get(row.id), said.get(case.effect_id, ""))
         )
-        for n, key in enumerate(here)
-    ]
-    sums = {name: lanes.count(name) for name in LANES}
-    return Stretch(lines, page, len(ranked) > start + SIZE, bounded.Count(len(ranked), cut), sums, cut)
+    return Stretch(
+        lines,
+        bounded.Count(len(ranked), cut),
+        {name: lanes[name] for name in LANES},
+        _sums(ranked),
+        cut,
+        sum(group.n for group in {g.id: g for g in groups.values()}.values()),
+        next=uuid.UUID(part[-1].id) if len(shown) > start + size else None,
+        back=uuid.UUID(shown[start - size - 1].id) if start > size else None,
+    )
+
+
+def rank(matching: QuerySet[Case], now: datetime) -> tuple[list[Row], bool]:
+    """Return the open cases among `matching`, the most pressing first, and whether some were left out."""
+    rows = _rows(matching.order_by("opened_at", "id")[: READ + 1])
+    cut = len(rows) > READ
+    if cut:
+        loud = _rows(matching.filter(kind=CaseKind.CONTRADICTION).order_by("opened_at", "id")[:READ])
+        rows = list({row.id: row for row in [*rows[:READ], *loud]}.values())
+    at = now.timestamp()
+    return sorted(rows, key=lambda row: _rank(row, at)), cut
+
+
+def _rows(cases: QuerySet[Case]) -> list[Row]:
+    return [Row(str(values[0]).replace("-", ""), *values[1:]) for values in cases.values_list(*_LIGHT)]
+
+
+def following(user: str, now: datetime, *, than: uuid.UUID | None = None) -> uuid.UUID | None:
+    """Return the most pressing case that is neither parked nor another person's; `than` is passed over."""
+    free = Q(owner="") | Q(owner=user) | Q(owned_until__lte=now)
+    here = open_cases().filter(free).exclude(parked_until__gt=now)
+    if than is not None:
+        here = here.exclude(pk=than)
+    ranked, _ = rank(here, now)
+    return uuid.UUID(ranked[0].id) if ranked else None
 
 
 def parked(case: Case, now: datetime) -> bool:
@@ -121,8 +210,96 @@ def owned(case: Case, now: datetime) -> bool:
     return bool(case.owner) and (case.owned_until is None or case.owned_until > now)
 
 
-def _rank(row: Any, now: datetime) -> Any:
-    key, kind, due, amount, opened_at = row
-    age = Decimal(max(0, int((now - opened_at).total_seconds())))
-    stake = abs(amount) * age if amount is not None else Decimal(0)
-    return LANES.index(lane(kind, due, now)), -stake, opened_at, key
+def _lane(row: Row, at: float) -> int:
+    """Return which part of the list a case belongs to, by its place."""
+    if row.kind == "contradiction":
+        return 0
+    return 1 if row.due is not None and row.due <= at else 2
+
+
+def _rank(row: Row, at: float) -> Any:
+    stake = abs(row.amount) * max(0.0, at - row.opened) if row.amount is not None else 0.0
+    return _lane(row, at), -stake, row.opened, row.id
+
+
+def _outages(rows: Iterable[Row]) -> list[list[Row]]:
+    """Return the unknown outcomes by effect kind, error and time, each part oldest first."""
+    parts: dict[tuple[str, str], list[list[Row]]] = {}
+    for row in sorted((r for r in rows if r.kind == "unknown"), key=itemgetter(4, 0)):
+        mine = parts.setdefault((row.effect_kind, row.cause), [])
+        if mine and row.opened - mine[-1][-1].opened <= NEAR:
+            mine[-1].append(row)
+        else:
+            mine.append([row])
+    return [part for mine in parts.values() for part in mine]
+
+
+def _groups(rows: list[Row]) -> dict[str, Group]:
+    """Return the outage of each case that belongs to one."""
+    found: dict[str, Group] = {}
+    for part in _outages(rows):
+        if len(part) >= MANY:
+            since = datetime.fromtimestamp(part[0].opened, UTC)
+            group = Group(uuid.UUID(part[0].id), len(part), since, _sums(part))
+            found |= dict.fromkeys((row.id for row in part), group)
+    return found
+
+
+def _members(ranked: list[Row], like: str) -> list[Row]:
+    """Return the cases of the outage that a case belongs to; that case may have been closed meanwhile."""
+    like = like.replace("-", "")
+    name = next((row for row in ranked if row.id == like), None)
+    rows = ranked
+    if name is None:
+        gone = _rows(Case.objects.filter(pk=uuid.UUID(like)))
+        if not gone:
+            return []
+        name = gone[0]
+        rows = [*ranked, name]
+    members = {row.id for part in _outages(rows) if name in part for row in part}
+    return [row for row in ranked if row.id in members or row.id == like]
+
+
+def _lines(ranked: list[Row], groups: dict[str, Group]) -> list[Row]:
+    """Return what gets a line: of an outage only its most pressing case."""
+    told: set[uuid.UUID] = set()
+    shown = []
+    for row in ranked:
+        group = groups.get(row.id)
+        if group is None or group.id not in told:
+            shown.append(row)
+            if group is not None:
+                told.add(group.id)
+    return shown
+
+
+def _place(shown: list[Row], after: uuid.UUID | None, at: float) -> int:
+    """Return where the page begins; a case that has left the list is followed by what came after it."""
+    if after is None:
+        return 0
+    for index, row in enumerate(shown):
+        if row.id == after.hex:
+            return index + 1
+    gone = _rows(Case.objects.filter(pk=after))
+    if not gone:
+        return 0
+    rank_ = _rank(gone[0], at)
+    return next((n for n, row in enumerate(shown) if _rank(row, at) > rank_), len(shown))
+
+
+def _sums(rows: Iterable[Row]) -> list[tuple[str, Decimal]]:
+    """Return what is at stake, by currency, the largest first."""
+    sums: dict[str, list[float]] = {}
+    for row in rows:
+        if row.amount is not None:
+            sums.setdefault(row.currency, []).append(row.amount)
+    exact = [(currency, Decimal(f"{math.fsum(amounts):.4f}")) for currency, amounts in sums.items()]
+    return sorted(exact, key=lambda pair: -abs(pair[1]))[:3]
+
+
+def _inquiries(cases: Iterable[Case]) -> dict[str, str]:
+    """Return what the provider said last of each case's effect, in two queries along an index."""
+    effects = [case.effect_id for case in cases]
+    newest = Evidence.objects.filter(effect__in=effects, source="inquiry").order_by()
+    ids = [row["last"] for row in newest.values("effect").annotate(last=Max("id"))]
+    return dict(Evidence.objects.filter(pk__in=ids).values_list("effect_id", "outcome"))

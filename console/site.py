@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path
 from django.utils.translation import gettext_lazy as _
 
-from console import environment, menu
+from console import environment, menu, zones
 from console.menu import SECTIONS, MenuPage, View
 from jobs.operations import proof
 
@@ -55,6 +55,7 @@ class ConsoleSite(AdminSite):
         context["database"] = environment.database()
         if context["has_permission"]:
             around = environment.surroundings(request)
+            context["zone"] = zones.chosen(request)
             context |= {"around": around, "menu": menu.entries(self.pages, request, around)}
         return context
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext as _
 
@@ -50,6 +51,15 @@ def _two(first: str, whole: int, second: str, rest: int) -> str:
 def stamp(moment: datetime, *, seconds: bool = True) -> str:
     """Return the instant in full: 2026-11-24 14:26:08 UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
+
+
+def both(moment: datetime, zone: str | None) -> str:
+    """Return the instant in full, in UTC and in a zone: 2026-11-24 14:26:08 UTC, 15:26:08 Europe/Vienna."""
+    if not zone or zone == "UTC":
+        return stamp(moment)
+    local = moment.astimezone(ZoneInfo(zone))
+    here = "%H:%M:%S" if local.date() == moment.astimezone(UTC).date() else "%m-%d %H:%M:%S"
+    return f"{stamp(moment)}, {local.strftime(here)} {zone}"
 
 
 def clock(moment: datetime, now: datetime) -> str:

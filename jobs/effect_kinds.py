@@ -108,6 +108,8 @@ class EffectKind:
     amount: str = ""
     currency: str = ""
     target: str = ""
+    provider: str = ""
+    """Whom it asks for the action, as people call it."""
     settle_after: int | None = None
     in_flight: int = 60
     """The longest that a request may still be under way after its sender has stopped."""

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -25,7 +26,7 @@ from jobs.failpoints import failpoint
 from jobs.inquiry import inquire
 from jobs.ledger.slots import Slot
 from jobs.models import EffectSlot
-from jobs.outcomes import Code, Outcome
+from jobs.outcomes import Code, Lease, Outcome
 from jobs.status import EffectStatus
 from jobs.verbs.base import HOOKS
 from jobs.verbs.effects import EffectRuntime
@@ -366,16 +367,16 @@ class Ruled:
     value: Any
 
 
-def ruled_result(held: Held) -> Ruled | None:
+def ruled_result(lease: Lease, *, using: str) -> Ruled | None:
     """Return the result that a ruling gave a job whose run was uncertain as a whole, or None.
 
     Asked only where the generation has grown beyond the attempts: by a recovery or a resolution.
     """
     found = (
-        EffectSlot.objects.using(held.using)
+        EffectSlot.objects.using(using)
         .filter(
-            job_id=uuid.UUID(held.lease.job_id),
-            revision=held.lease.revision,
+            job_id=uuid.UUID(lease.job_id),
+            revision=lease.revision,
             kind=IMPLICIT,
             status=EffectStatus.COMMITTED,
         )
@@ -389,4 +390,4 @@ async def ruled_result_async(held: Held) -> Ruled | None:
     """The same from the event loop, where no database may be asked."""
     import asyncio
 
-    return await asyncio.to_thread(_closing, ruled_result, held)
+    return await asyncio.to_thread(_closing, partial(ruled_result, held.lease, using=held.using))

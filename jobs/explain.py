@@ -144,6 +144,11 @@ CATALOGUE = {
     "PROPOSAL_NOT_FOUND": gettext_noop("There is no proposal %(proposal_id)s."),
     "PROPOSAL_EXPIRED": gettext_noop("The proposal has expired at %(at)s; it must be asked for anew."),
     "NOT_INQUIRABLE": gettext_noop("A %(kind)s cannot be asked for at its provider."),
+    "INQUIRY_ASKED": gettext_noop("%(by)s asked for an inquiry at %(at)s; no worker has taken it up yet."),
+    "VIEW_NAME": gettext_noop("A saved view needs a name of at most %(most)s characters."),
+    "VIEW_QUERY": gettext_noop("The filters of a saved view have at most %(most)s characters."),
+    "VIEWS_FULL": gettext_noop("There are %(most)s views of yours already; forget one first."),
+    "VIEW_NOT_FOUND": gettext_noop("There is no such view of yours."),
     "COOL_DOWN": gettext_noop("The provider was asked a moment ago; ask again from %(until)s on."),
     # what a verdict will do
     "WILL_HAPPENED": gettext_noop(

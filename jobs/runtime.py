@@ -189,6 +189,18 @@ class DurableJobRuntime(Fenced):
 
         return self._judge("stage", [lease], work, now)[0]
 
+    def may_stage(self, lease: Lease, *, now: datetime | None = None) -> Outcome:
+        """Tell whether a result would be staged now: asked for files, which are no part of a transaction."""
+
+        def work(session: Session) -> list[Outcome]:
+            token = lease.token()
+            session.lock([token["id"]])
+            if settle.may_stage(session, [token]):
+                return [Outcome(Code.STAGED)]
+            return [self._refuse(session, token, "stage")]
+
+        return self._judge("stage", [lease], work, now)[0]
+
     def commit(
         self,
         results: Sequence[tuple[Lease, str | None, str]],

@@ -19,6 +19,8 @@ from django.db import Error, connections, transaction
 from jobs.ledger.notify import notify
 
 CHANNEL = "interlock_ready"
+INQUIRE = "?"
+"""Said instead of a queue's name, which it can be none of: a person wants a provider asked."""
 WINDOW = 0.010
 QUIET_SECONDS = 5.0
 """How long the trailing thread keeps its connection after the last one it sent."""

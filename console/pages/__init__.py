@@ -2,20 +2,24 @@
 
 from django.utils.translation import gettext_lazy as _
 
+from console import saved
 from console.menu import MenuPage
 from console.pages import clusteract, jobact, ruling
 from console.pages.audit import AuditPage
-from console.pages.case import CasePage
+from console.pages.case import CaseFile, CasePage
 from console.pages.drain import DrainPage
 from console.pages.drills import DrillsPage
-from console.pages.inbox import InboxPage
+from console.pages.handover import HandoverPage
+from console.pages.inbox import InboxPage, NextCase
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
 from console.pages.plans import AbortPlan, ExecutePlan, PlanPage, PlansPage, PreparePlan
+from console.pages.preferences import PreferencesPage
 from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
 from console.pages.scheduler import SchedulerPage
+from console.pages.search import SearchPage
 from console.pages.tokens import RevokeToken, TokensPage
 from console.pages.workers import WorkersPage
 from jobs.operations.actor import TOKENS
@@ -59,7 +63,7 @@ MENU = [
         40,
     ),
     MenuPage(
-        "control", _("Mass actions"), "admin:plans", VIEW, "n-record", "plans/", PlansPage.as_view(), 30
+        "control", _("Mass actions"), "admin:plans", VIEW, "n-queues", "plans/", PlansPage.as_view(), 30
     ),
     MenuPage(
         "control",
@@ -113,7 +117,7 @@ DETAILS = [
         RevokeToken.as_view(),
     ),
     *(
-        MenuPage("control", _("Mass actions"), f"admin:{name}", VIEW, "n-record", where, view)
+        MenuPage("control", _("Mass actions"), f"admin:{name}", VIEW, "n-queues", where, view)
         for name, where, view in [
             ("plan-new", "plans/new/", PreparePlan.as_view()),
             ("plan", "plans/<uuid:plan_id>/", PlanPage.as_view()),
@@ -122,6 +126,27 @@ DETAILS = [
         ]
     ),
     MenuPage("decide", _("Case"), "admin:case", SEE, "n-inbox", CASE, CasePage.as_view()),
+    MenuPage("decide", _("Next case"), "admin:next-case", SEE, "n-inbox", "cases/next/", NextCase.as_view()),
+    MenuPage("decide", _("Case file"), "admin:casefile", SEE, "n-inbox", CASE + "file/", CaseFile.as_view()),
+    MenuPage(
+        "decide", _("Hand-over"), "admin:handover", SEE, "n-inbox", "cases/handover/", HandoverPage.as_view()
+    ),
+    MenuPage("watch", _("Search"), "admin:search", VIEW, "search", "search/", SearchPage.as_view()),
+    MenuPage(
+        "watch", _("Time zone"), "admin:preferences", VIEW, "clock", "preferences/", PreferencesPage.as_view()
+    ),
+    MenuPage(
+        "decide", _("View"), "admin:view-keep", VIEW, "", "views/<str:page>/keep/", saved.Keep.as_view()
+    ),
+    MenuPage(
+        "decide",
+        _("View"),
+        "admin:view-forget",
+        VIEW,
+        "",
+        "views/<str:page>/<int:view_id>/forget/",
+        saved.Forget.as_view(),
+    ),
     *(
         MenuPage(
             "watch",

@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.views import View
 
+from console import zones
 from console.environment import surroundings
 from jobs.explain import Surroundings
 
@@ -65,7 +66,7 @@ class Page(View):
         return _varied(HttpResponse(html, status=status, headers={"ETag": tag}))
 
     def _shared(self) -> dict[str, Any]:
-        return {"now": self.around.now, "around": self.around}
+        return {"now": self.around.now, "around": self.around, "zone": zones.chosen(self.request)}
 
     def _around_page(self) -> dict[str, Any]:
         from console.site import site

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console import casefile, forms, inbox
+from console import casefile, forms, inbox, kindred
 from console.pages.base import Page
 from console.payload import Payload
-from jobs.models import Case, EffectSlot, Job
+from jobs.models import AuditEntry, Case, EffectSlot, Job
 from jobs.models.case import VERDICTS, CaseKind, Proposal, Verdict
 from jobs.operations import cases, casework
 from jobs.operations.actor import APPROVE, RULE
@@ -43,7 +43,7 @@ class CasePage(Page):
 
     template_name = "console/case/page.html"
     folder = "console/case"
-    regions = ("state", "evidence")
+    regions: ClassVar[tuple[str, ...]] = ("state", "evidence", "choices")
 
     @cached_property
     def view(self) -> View:
@@ -83,6 +83,7 @@ class CasePage(Page):
         return {
             "title": self.case.label or self.case.effect_kind,
             "live_url": f"{reverse('admin:case', args=[self.case.id])}?seen={self.case.version}",
+            "evidence_seconds": 2 if self.slot.inquire_asked_at else 5,
             **self.decide({}),
         }
 
@@ -98,8 +99,19 @@ class CasePage(Page):
             "owned": inbox.owned(self.case, now),
             "parked": inbox.parked(self.case, now),
             "me": self.request.user.get_username(),
+            "number": self.attempt[0],
+            "known_to": sum(self.subject.kind in worker.kinds for worker in self.around.live),
             "moved": seen.isascii() and seen.isdigit() and seen != str(self.case.version),
         }
+
+    @cached_property
+    def attempt(self) -> tuple[int, int]:
+        """Which attempt the sender's was, and how many of its writes were refused."""
+        return casefile.attempt_facts(self.view)
+
+    def choices(self) -> dict[str, Any]:
+        """Return the closed list as it is open now: a choice that waits for its time opens by itself."""
+        return {"choices": self._choices("")}
 
     def evidence(self) -> dict[str, Any]:
         """Return everything that a ruling rests on."""
@@ -111,7 +123,7 @@ class CasePage(Page):
             if conflict
             else ([], 0)
         )
-        number, refused = casefile.attempt_facts(view)
+        number, refused = self.attempt
         return {
             "number": number,
             "refused": refused,
@@ -127,6 +139,9 @@ class CasePage(Page):
             "differing": differing,
             "equal": equal,
             "history": casefile.history(view, self._proposals()),
+            "known_to": sum(self.subject.kind in worker.kinds for worker in self.around.live),
+            "like": kindred.like(case),
+            "family": kindred.of_job(view),
         }
 
     def _proposals(self) -> list[Proposal]:
@@ -189,14 +204,33 @@ class CasePage(Page):
 
     def _inquiry(self) -> dict[str, Any]:
         """Return whether the provider can be asked by a person, and from when on."""
-        kind, slot = self.view.kind, self.slot
+        slot = self.slot
         again: datetime | None = None
         if slot.inquired_at is not None:
             again = slot.inquired_at + timedelta(seconds=casework.COOL_DOWN)
-        possible = kind is not None and kind.inquirable and slot.status == EffectStatus.UNKNOWN
+        possible = slot.inquirable and slot.status == EffectStatus.UNKNOWN
         return {
             "shown": possible and self.request.user.has_perm(RULE) and self.case.closed_at is None,
+            "asked": slot.inquire_asked_at is not None,
             "again": again if again is not None and again > self.around.now else None,
+        }
+
+
+class CaseFile(CasePage):
+    """The case as a file to print: all of it unfolded, with what the audit keeps."""
+
+    template_name = "console/case/file.html"
+    regions = ()
+
+    def page(self) -> dict[str, Any]:
+        """Return what the case's page shows, and the entries of the audit about it."""
+        about = AuditEntry.objects.filter(object_type="case", object_id=str(self.case.id)).order_by("-seq")
+        return {
+            "title": _("Case file"),
+            "snapshot": self.view.snapshot,
+            "audited": about.defer("before", "after")[: casefile.WORDS],
+            **self.state(),
+            **self.evidence(),
         }
 
 

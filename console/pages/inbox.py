@@ -6,11 +6,16 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.views import View
 
-from console import inbox
+from console import environment, forms, inbox, saved
 from console.filters import CaseFilter
 from console.pages.base import Page
+from jobs import effect_kinds
+from jobs.operations.actor import APPROVE, RULE
 
 VIEWS: list[tuple[Any, dict[str, str]]] = [
     (_("All open"), {}),
@@ -43,20 +48,77 @@ class InboxPage(Page):
         """Return the tabs and the filter bar."""
         given = {name: values[0] for name, values in self.filters.active()}
         tabs = [(label, "?" + urlencode(wanted), given == wanted) for label, wanted in VIEWS]
-        return {"title": _("Inbox"), "filters": self.filters, "problems": self.problems, "tabs": tabs}
+        return {
+            "title": _("Inbox"),
+            "filters": self.filters,
+            "problems": self.problems,
+            "active": [] if self.problems else self._active(),
+            "tabs": tabs,
+            "views": saved.tabs(self.request, "inbox", "" if self.problems else urlencode(self._kept)),
+            "park": forms.ParkForm(auto_id="park-%s"),
+            "comment": forms.CommentForm(auto_id="comment-%s"),
+        }
+
+    def _active(self) -> list[tuple[Any, str, str]]:
+        """Return (label, value, address without it) for each filter in use; an outage says itself."""
+        fields = self.filters.form.fields
+        return [
+            (
+                fields[name].label,
+                dict(getattr(fields[name], "choices", ())).get(value, value),
+                "?" + urlencode([pair for pair in self._kept if pair[0] != name]),
+            )
+            for name, value in self._kept
+            if name != "like"
+        ]
+
+    @property
+    def _kept(self) -> list[tuple[str, str]]:
+        return [(name, value) for name, values in self.filters.active() for value in values]
 
     def table(self) -> dict[str, Any]:
         """Return one page of the list."""
         if self.problems:
             return {"problems": self.problems, "http_status": 400}
-        page = self.filters.form.cleaned_data["page"] or 1
-        kept = [(n, value) for n, values in self.filters.active() for value in values]
-        stretch = inbox.read(self.filters.qs, page=page, now=self.around.now)
+        clean, kept = self.filters.form.cleaned_data, self._kept
+        now = self.around.now
+        stretch = inbox.read(self.filters.qs, now=now, after=clean["after"], like=clean["like"])
+        user = self.request.user
+        plain = [pair for pair in kept if pair[0] != "like"]
         return {
             "stretch": stretch,
-            "filtered": bool(kept),
-            "next_url": "?" + urlencode([*kept, ("page", page + 1)]) if stretch.more else "",
-            "back_url": "?" + urlencode([*kept, ("page", page - 1)]) if page > 1 else "",
+            "filtered": bool(kept) or clean["after"] is not None,
+            "like": clean["like"],
+            "like_url": "?" + urlencode([*plain, ("like", "")]),
+            "all_url": "?" + urlencode(plain),
+            "next_url": "?" + urlencode([*kept, ("after", str(stretch.next))]) if stretch.next else "",
+            "back_url": "?" + urlencode([*kept, ("after", str(stretch.back))]) if stretch.back else "",
+            "first_url": "?" + urlencode(kept) if clean["after"] else "",
             "ranked": inbox.READ,
-            "me": self.request.user.get_username(),
+            "me": user.get_username(),
+            "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
+            "providers": providers(line.case.effect_kind for line in stretch.lines),
+            "here": self.request.get_full_path(),
         }
+
+
+def providers(kinds: Any) -> dict[str, str]:
+    """Return whom each effect kind asks, as it declares; else the part of its name before the dot."""
+    found = {}
+    for name in kinds:
+        kind = effect_kinds.find(name)
+        found[name] = (kind.provider if kind else "") or name.partition(".")[0]
+    return found
+
+
+class NextCase(View):
+    """Leads to the most pressing case that this person may take up; to the inbox where there is none."""
+
+    http_method_names = ["get", "head", "options"]
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Pass over the case that one comes from."""
+        now = environment.surroundings(request).now
+        than = forms.case_id(request.GET.get("after", ""))
+        found = inbox.following(request.user.get_username(), now, than=than)
+        return HttpResponseRedirect(reverse("admin:case", args=[found]) if found else reverse("admin:inbox"))

@@ -14,12 +14,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from console import walk
+from console import bounded, saved, walk
 from console.filters import JobFilter
 from console.pages.base import Page
 from console.walk import Stretch
 from jobs.explain import Explanation, explain_many
 from jobs.models import Attempt, FenceRefusal, Job
+from jobs.operations.plans import PERMISSIONS
 from jobs.status import AttemptStatus
 
 ROW = [
@@ -50,6 +51,8 @@ ROW = [
     "error_message",
 ]
 """What a row shows or is explained by; never the input, which may be long."""
+NEW = 99
+"""Jobs that came in meanwhile are counted so far."""
 NO_FENCE = ("CANCELLED", "STALE_INPUT")
 """Refusals that tell a worker what a person asked for, and fence nobody."""
 
@@ -120,7 +123,37 @@ class JobsPage(Page):
             "problems": self.problems,
             "status_kept": [] if self.problems else self.request.GET.getlist("status"),
             "search": self.request.GET.get("q", ""),
+            "may_plan": any(self.request.user.has_perm(needed) for needed in PERMISSIONS.values()),
+            "plan_url": "" if self.problems else self._plan_url(),
+            "views": saved.tabs(
+                self.request, "jobs", "" if self.problems else urlencode(self._kept_except())
+            ),
+            "table_url": self._pinned(),
         }
+
+    @cached_property
+    def stretch(self) -> Stretch:
+        """The page of the list that the address names."""
+        return self._stretch()
+
+    def _pinned(self) -> str:
+        """Return where the table refreshes itself: from the first job that it shows, lest it jump."""
+        here = self.request.get_full_path()
+        if self.problems or not self._on_first or not self.stretch.jobs:
+            return here
+        kept = [*self._kept_except(), ("top", str(self.stretch.jobs[0].id))]
+        return f"{self.request.path}?{urlencode(kept)}"
+
+    @property
+    def _on_first(self) -> bool:
+        return not (self.request.GET.get("before") or self.request.GET.get("after"))
+
+    def _newer_than(self, top: uuid.UUID) -> bounded.Count:
+        """Return how many matching jobs came in above the first that is shown, in one window of the walk."""
+        ceiling = self.filters.scope().filter(id__gt=top).order_by("id").values_list("id", flat=True)
+        last = ceiling[walk.WINDOW - 1 : walk.WINDOW].first()
+        newer = self.filters.qs.filter(id__gt=top)
+        return bounded.count(newer.filter(id__lte=last) if last else newer, NEW)
 
     def counts(self) -> dict[str, Any]:
         """Return how many jobs there are of each status: of all jobs, whatever else is filtered by."""
@@ -141,15 +174,17 @@ class JobsPage(Page):
         """Return one page of the list."""
         if self.problems:
             return {"problems": self.problems, "http_status": 400}
-        stretch = self._stretch()
+        stretch = self.stretch
+        top = self.filters.form.cleaned_data["top"]
         return {
             "rows": rows(stretch.jobs, self.around),
+            "new": self._newer_than(top) if top else None,
             "stretch": stretch,
             "window": walk.WINDOW,
             "older_url": self._page_url("before", stretch.older),
             "newer_url": self._page_url("after", stretch.newer),
             "first_url": "?" + urlencode(self._kept_except()),
-            "on_first": not (self.request.GET.get("before") or self.request.GET.get("after")),
+            "on_first": self._on_first,
             "filtered": bool(self.filters.active()),
             "link_to": self._link_to(),
         }
@@ -164,7 +199,14 @@ class JobsPage(Page):
             stretch = walk.newer(matching, scope, after=clean["after"])
             if stretch is not None:
                 return stretch
+        if clean["top"] and not clean["before"]:  # what came since is counted, not shown
+            matching, scope = matching.filter(id__lte=clean["top"]), scope.filter(id__lte=clean["top"])
         return walk.older(matching, scope, before=clean["before"])
+
+    def _plan_url(self) -> str:
+        """Return where a plan for what is listed begins; nowhere while nothing is filtered by."""
+        kept = self._kept_except()
+        return f"{reverse('admin:plan-new')}?{urlencode(kept)}" if kept else ""
 
     def _active(self) -> list[tuple[Any, str, str]]:
         """Return (label, value, address without it) for each filter in use."""

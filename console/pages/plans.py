@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.urls import reverse
@@ -17,6 +18,7 @@ from console import planforms, wording
 from console.filters import JobFilter
 from console.pages.act import CODES, Act, Effect, Sent
 from console.pages.base import Page
+from jobs import errors
 from jobs.explain import sentence
 from jobs.models import Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
@@ -77,13 +79,13 @@ class PreparePlan(Act):
         """The jobs that were picked one by one; what is no id is told by the form."""
         try:
             found: list[uuid.UUID] = planforms.IdsField().clean(self.request.POST.getlist("job"))
-        except planforms.ValidationError:
+        except ValidationError:
             return []
         return found
 
     @cached_property
     def counts(self) -> dict[PlanAction, int]:
-        """How many jobs each action that this person may do would take; more than the bound says only that."""
+        """How many jobs each action that this person may do would take; beyond the bound, only that."""
         return {action: plans.count(action, self.jobs()) for action in may(self.request.user)}
 
     def jobs(self) -> QuerySet[Job]:
@@ -170,7 +172,7 @@ class PreparePlan(Act):
 
 
 class PlanPage(Page):
-    """One plan: what it will do while it is planned, how far it is while it runs, what it left out at the end."""
+    """One plan: what it will do, how far it is while it runs, what it left out at the end."""
 
     template_name = "console/plans/page.html"
     folder = "console/plans"
@@ -215,9 +217,7 @@ class PlanPage(Page):
             "requested": plan.rows.filter(requested=True).count() if plan.action == "cancel" else 0,
             "percent": 100 * (plan.done + plan.skipped) // plan.total,
             "typing": plans.needs_typing(plan),
-            "stopped": sentence(plan.ended_why, {"token": "", "user": plan.executed_by, "permission": "…"})
-            if plan.ended_why
-            else "",
+            "stopped": _stopped(plan),
             "may_execute": allowed and standing == PlanState.PLANNED,
             "may_abort": allowed and standing in (PlanState.PLANNED, PlanState.RUNNING),
         }
@@ -269,6 +269,15 @@ class AbortPlan(PlanAct):
         self.tell(text % {"n": f"{plan.left:,}"})
 
 
+def _stopped(plan: Plan) -> str:
+    """Say what stopped a plan where no person did."""
+    if error := errors.lookup(plan.ended_why):
+        return error.meaning
+    permission = plans.PERMISSIONS[PlanAction(plan.action)]
+    known = {"user": plan.executed_by, "permission": permission, "token": plan.token and plan.token.prefix}
+    return sentence(plan.ended_why, known) if plan.ended_why else ""
+
+
 def _effects(plan: Plan) -> list[Effect]:
     """Say in plain words what executing it will do."""
     n = plan.total
@@ -298,9 +307,7 @@ def _effects(plan: Plan) -> list[Effect]:
             text = ngettext("%(n)s job is put on hold.", "%(n)s jobs are put on hold.", n)
             found = [
                 Effect("lock", text % {"n": n}),
-                Effect(
-                    "running", _("What runs already runs on, but its result waits for the hold to be lifted.")
-                ),
+                Effect("running", _("What runs already runs on, but its result is not accepted meanwhile.")),
             ]
         case _:
             text = ngettext("The hold of %(n)s job is lifted.", "The holds of %(n)s jobs are lifted.", n)

@@ -22,7 +22,6 @@ from jobs.models.case import CaseKind, Verdict
 from jobs.operations import cases, casework, rulings
 from jobs.operations.actor import APPROVE, RULE
 from jobs.outcomes import Refused
-from jobs.status import EffectStatus
 
 
 class CaseAct(Sent):
@@ -76,7 +75,10 @@ class CaseAct(Sent):
         return fresh.refusing(said(refused), {self.name: form}, CODES.get(refused.code, 409))
 
     def back(self) -> HttpResponseBase:
-        """Lead to the case."""
+        """Lead to the list that the form was in, else to the case."""
+        wanted = self.request.POST.get("return", "")
+        if wanted == (path := reverse("admin:inbox")) or wanted.startswith(f"{path}?"):
+            return HttpResponseRedirect(wanted)
         return HttpResponseRedirect(reverse("admin:case", args=[self.kwargs["case_id"]]))
 
     @property
@@ -196,7 +198,7 @@ class Reject(CaseAct):
 class Take(CaseAct):
     """Make the case one's own for a while."""
 
-    name = "take"
+    name, form_class = "take", forms.BesideForm
 
     def act(self, data: dict[str, Any]) -> None:
         casework.take(self.case_id, actor=self.request.user, seen_version=data["version"])
@@ -206,7 +208,7 @@ class Take(CaseAct):
 class GiveBack(CaseAct):
     """Let others take it."""
 
-    name = "give-back"
+    name, form_class = "give-back", forms.BesideForm
 
     def act(self, data: dict[str, Any]) -> None:
         casework.give_back(self.case_id, actor=self.request.user, seen_version=data["version"])
@@ -236,17 +238,10 @@ class Comment(CaseAct):
 
 
 class Inquire(CaseAct):
-    """Ask the provider now."""
+    """Have a worker ask the provider now: the web server itself waits for nobody."""
 
-    name, needs = "inquire", (RULE,)
+    name, needs, form_class = "inquire", (RULE,), forms.BesideForm
 
     def act(self, _data: dict[str, Any]) -> None:
-        found = casework.inquire_now(self.case_id, actor=self.request.user)
-        said_ = {
-            EffectStatus.COMMITTED: _("The provider says that it happened. The effect is settled."),
-            EffectStatus.ABSENT: _("The provider knows nothing of it, which is proof by now."),
-        }
-        if found in said_:
-            self.tell(said_[found])
-        else:
-            self.tell(_("Asked. The answer settles nothing yet; see below."), messages.WARNING)
+        casework.ask_to_inquire(self.case_id, actor=self.request.user)
+        self.tell(_("A worker asks the provider in your name; the answer appears below."), messages.INFO)

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from console import wording
+from console import casefile, wording
 from jobs.explain import Explanation
 
 register = template.Library()
@@ -111,6 +111,18 @@ def heard(outcome: str) -> SafeString:
 
 
 @register.filter
+def evidence_class(case: Any, inquiry: str) -> str:
+    """Say in a few words what there is to go by in a case."""
+    return casefile.evidence_class(case, inquiry)
+
+
+@register.filter
+def lookup(values: dict[str, str], name: str) -> str:
+    """Return one value of a dictionary; nothing where it has none."""
+    return values.get(name, "")
+
+
+@register.filter
 def source_word(value: str) -> str:
     """Say where a piece of evidence comes from."""
     words = {
@@ -135,13 +147,13 @@ def sla(context: dict[str, Any], due: datetime | None) -> SafeString:
         return format_html('<span class="quiet">{}</span>', _("none set"))
     seconds = (due - context["now"]).total_seconds()
     if seconds <= 0:
-        over = _time(due, wording.span(float(int(-seconds))), "span")
+        over = _time(context, due, wording.span(float(int(-seconds))), "span")
         return format_html(
             '<span class="st st-bad bad strong">{}<span>{}</span></span>',
             icon("warn"),
             format_html(_("over by {}"), over),
         )
-    left = _time(due, wording.span(float(int(seconds))), "until")
+    left = _time(context, due, wording.span(float(int(seconds))), "until")
     if seconds <= NEAR:
         return format_html(
             '<span class="st st-warn warn">{}<span>{}</span></span>',
@@ -190,7 +202,7 @@ def age(context: dict[str, Any], moment: datetime | None, style: str = "") -> Sa
         return SafeString("")
     seconds = (context["now"] - moment).total_seconds()
     text = wording.span(float(int(seconds))) if style == "span" else wording.age(seconds)
-    return _time(moment, text, "span" if style == "span" else "age")
+    return _time(context, moment, text, "span" if style == "span" else "age")
 
 
 @register.simple_tag(takes_context=True)
@@ -217,7 +229,7 @@ def until(context: dict[str, Any], moment: datetime | None) -> SafeString:
     seconds = (moment - context["now"]).total_seconds()
     if seconds <= 0:
         return format_html(_("{} ago"), age(context, moment))
-    return format_html(_("in {}"), _time(moment, wording.span(float(int(seconds))), "until"))
+    return format_html(_("in {}"), _time(context, moment, wording.span(float(int(seconds))), "until"))
 
 
 @register.simple_tag(takes_context=True)
@@ -225,12 +237,20 @@ def at(context: dict[str, Any], moment: datetime | None) -> SafeString:
     """Say an instant as a time of day, in UTC; the whole of it on hover."""
     if moment is None:
         return SafeString("")
-    return _time(moment, wording.clock(moment, context["now"]), "")
+    return _time(context, moment, wording.clock(moment, context["now"]), "")
 
 
-def _time(moment: datetime, text: str, counting: str) -> SafeString:
+@register.simple_tag(takes_context=True)
+def stamp(context: dict[str, Any], moment: datetime | None) -> SafeString:
+    """Say an instant in full: in UTC, and in the reader's own time zone where he has chosen one."""
+    if moment is None:
+        return SafeString("")
+    return _time(context, moment, wording.both(moment, context.get("zone")), "")
+
+
+def _time(context: dict[str, Any], moment: datetime, text: str, counting: str) -> SafeString:
     iso = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    stamp = wording.stamp(moment)
+    stamp = wording.both(moment, context.get("zone"))
     if not counting:
         return format_html('<time datetime="{}" title="{}">{}</time>', iso, stamp, text)
     return format_html('<time datetime="{}" title="{}" data-count="{}">{}</time>', iso, stamp, counting, text)

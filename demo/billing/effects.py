@@ -28,6 +28,7 @@ for _code, _meaning in (
     amount="amount",
     currency="currency",
     target="account",
+    provider="payment service",
     # An inquiry is answered from the ledger that is charged into: what is not there soon never will be.
     settle_after=5,
     in_flight=10,
@@ -54,6 +55,7 @@ def look(request: Request) -> Found | NotFound:
     approval="always",
     label="{subject} to {to}",
     target="to",
+    provider="mail server",
     runbook="docs/demo.md",
     sla=24 * 3600,
     owner="demonstration",

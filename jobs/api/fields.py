@@ -86,7 +86,7 @@ class Strict(serializers.Serializer[Any]):
         """Return what it takes, for docs/openapi.yaml."""
         members, required = {}, []
         for name, field in cls().fields.items():
-            told = field.described() if isinstance(field, _Typed) else {}
+            told = field.described() if isinstance(field, _Typed | Strict) else {}
             members[name] = told if field.required else schema.maybe(told)
             required += [name] if field.required else []
         return {"type": "object", "properties": members, "additionalProperties": False} | (

@@ -3,9 +3,13 @@
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from jobs.api import acts, cases, cluster, history, page, plans
+from jobs.api.artefacts import ArtefactsView
 from jobs.api.batch import BatchView
+from jobs.api.claims import ClaimsView
 from jobs.api.events import FeedView
 from jobs.api.jobs import CancelView, JobsView, JobView, NothingHere
+from jobs.api.leases import ENDINGS, CommitsView, CommitView, RenewView, StageView
+from jobs.api.remote_effects import GrantView, InquiredView, PrepareView, ReportView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs", JobsView.as_view(), name="api-jobs"),
@@ -43,6 +47,21 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("epochs", cluster.EpochsView.as_view(), name="api-epochs"),
     path("drain", cluster.DrainView.as_view(), name="api-drain"),
     path("docs", page.docs, name="api-docs"),
+    # claim.v1, for remote workers (docs/remote.md)
+    path("claims", ClaimsView.as_view(), name="api-claims"),
+    path("leases/renew", RenewView.as_view(), name="api-renew"),
+    path("leases/commit", CommitsView.as_view(), name="api-commits"),
+    path("leases/<str:attempt_id>/stage", StageView.as_view(), name="api-stage"),
+    path("leases/<str:attempt_id>/commit", CommitView.as_view(), name="api-commit"),
+    *[
+        path(f"leases/<str:attempt_id>/{verb}", view.as_view(), name=f"api-{verb}")
+        for verb, view in ENDINGS.items()
+    ],
+    path("leases/<str:attempt_id>/effects", PrepareView.as_view(), name="api-prepare"),
+    path("leases/<str:attempt_id>/artefacts", ArtefactsView.as_view(), name="api-artefacts"),
+    path("effects/<str:effect_id>/grant", GrantView.as_view(), name="api-grant"),
+    path("effects/<str:effect_id>/report", ReportView.as_view(), name="api-report"),
+    path("effects/<str:effect_id>/inquired", InquiredView.as_view(), name="api-inquired"),
     # Whoever speaks JSON gets his 404 in JSON too.
     re_path(r"", NothingHere.as_view()),
 ]

@@ -28,6 +28,9 @@ EVERY = 0.2
 QUIET_SECONDS = 5.0
 """How long the thread keeps its connection after the last one has left."""
 
+PLACES = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
+"""One for each request that may wait here at a time, for whatever it waits."""
+
 
 def longest() -> int:
     """Return how many seconds one request may wait."""
@@ -51,7 +54,8 @@ def asked(query: QueryDict) -> int:
 def wait_for(changed: Callable[[], T | None], seconds: float) -> T | None:
     """Return what `changed` returns, as soon as that is not None; None when `seconds` have passed.
 
-    It is called at once, and then by another thread with another connection: it must read what it needs anew.
+    It is called at once, and then by another thread with another connection: it must read what it needs anew,
+    and all that the answer needs, so that those who are told at the same moment do not connect all at once.
     What it raises is raised here. Raises Problem `unavailable` when too many wait already.
     """
     found = changed()
@@ -84,13 +88,16 @@ class Waiters:
 
     def wait(self, changed: Callable[[], T | None], seconds: float) -> T | None:
         waiter = _Waiter(changed, copy_context())
-        self._enter(waiter)
+        if not PLACES.acquire(blocking=False):
+            raise Problem("unavailable", _("Too many requests wait here already; come again."))
         try:
-            _let_go()
+            self._enter(waiter)
+            let_go()
             waiter.done.wait(seconds)
         finally:
             with self._came:
                 self._waiting.remove(waiter)
+            PLACES.release()
         if waiter.error is not None:
             raise waiter.error
         found: T | None = waiter.found
@@ -98,8 +105,6 @@ class Waiters:
 
     def _enter(self, waiter: _Waiter) -> None:
         with self._came:
-            if len(self._waiting) >= max(1, settings.WEB_THREADS // 2):
-                raise Problem("unavailable", _("Too many requests wait here already; come again."))
             self._waiting.append(waiter)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="long polls", daemon=True)
@@ -123,7 +128,7 @@ class Waiters:
             return [waiter for waiter in self._waiting if not waiter.done.is_set()] or [*self._waiting]
 
 
-def _let_go() -> None:
+def let_go() -> None:
     """Give this thread's connections back: a hundred that wait must not hold a hundred."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:

@@ -12,7 +12,8 @@ from jobs.ledger.session import Session
 
 # What of these jobs is open and only a person can close: each such slot without a case of that kind.
 UNTOLD = """
-SELECT s.id, s.job_id, s.kind, s.label, s.amount, s.currency, CASE WHEN s.in_conflict THEN 'conflict' ELSE 'unknown' END
+SELECT s.id, s.job_id, s.kind, s.label, s.amount, s.currency, CASE WHEN s.in_conflict THEN 'conflict' ELSE 'unknown' END,
+       (SELECT e.body FROM jobs_evidence e WHERE e.effect_id = s.id AND e.source = 'report' ORDER BY e.id DESC LIMIT 1)
   FROM jobs_effectslot s
  WHERE s.job_id {among:ids} AND (s.status = 'unknown' OR s.in_conflict)
    AND NOT EXISTS (SELECT 1 FROM jobs_case c WHERE c.effect_id = s.id AND c.closed_at IS NULL
@@ -21,15 +22,15 @@ SELECT s.id, s.job_id, s.kind, s.label, s.amount, s.currency, CASE WHEN s.in_con
 """
 
 ONE = """
-SELECT s.id, s.job_id, s.kind, s.label, s.amount, s.currency, '' FROM jobs_effectslot s WHERE s.id = %(id)s
+SELECT s.id, s.job_id, s.kind, s.label, s.amount, s.currency, '', '' FROM jobs_effectslot s WHERE s.id = %(id)s
 """
 
 INSERT = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
-INSERT INTO jobs_case (id, kind, job_id, effect_id, effect_kind, label, amount, currency, opened_at, sla_due_at,
-                       closed_as, owner, version)
+INSERT INTO jobs_case (id, kind, job_id, effect_id, effect_kind, label, amount, currency, cause, opened_at,
+                       sla_due_at, closed_as, owner, version)
 SELECT %(id)s, %(kind)s, %(job_id)s, %(effect_id)s, %(effect_kind)s, %(label)s, CAST(%(amount)s AS numeric),
-       %(currency)s, t.now, {plus:t.now+CAST(%(sla)s AS integer)}, '', '', 1
+       %(currency)s, %(cause)s, t.now, {plus:t.now+CAST(%(sla)s AS integer)}, '', '', 1
   FROM t
  WHERE true
 ON CONFLICT DO NOTHING
@@ -88,7 +89,7 @@ def open_one(session: Session, effect_id: str, kind: str) -> Any:
 
 
 def _insert(session: Session, row: Any, kind: str) -> Any:
-    effect_id, job_id, effect_kind, label, amount, currency, _ = row
+    effect_id, job_id, effect_kind, label, amount, currency, _, said = row
     declared = effect_kinds.find(effect_kind)
     case_id = uuid7()
     rows = session.run(
@@ -101,9 +102,16 @@ def _insert(session: Session, row: Any, kind: str) -> Any:
         label=label,
         amount=None if amount is None else str(amount),
         currency=currency,
+        cause=_cause(said),
         sla=declared.sla if declared else None,
     )
     return case_id if rows else None
+
+
+def _cause(said: str | None) -> str:
+    """Return the name of the error that a sender told of, the same for all that one outage hits."""
+    name = (said or "").partition(":")[0].strip()
+    return name[:80] if name.isidentifier() else ""
 
 
 def _open_id(session: Session, effect_id: str, kind: str) -> Any:

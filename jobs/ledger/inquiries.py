@@ -11,6 +11,7 @@ BEGIN_INQUIRY = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
 UPDATE jobs_effectslot AS s
    SET inquiring_until = {plus:t.now+%(seconds)s}, inquiries = s.inquiries + 1, inquired_at = t.now
+     , inquire_asked_at = NULL
   FROM t
  WHERE s.id = %(id)s AND s.status = 'unknown' AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
 RETURNING {s}version
@@ -18,6 +19,17 @@ RETURNING {s}version
 
 END_INQUIRY = """
 UPDATE jobs_effectslot SET inquiring_until = NULL WHERE id = %(id)s
+"""
+
+# What a person asked for is begun by the next reconciler that knows the kind; asked once, it waits once.
+ASK = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+UPDATE jobs_effectslot AS s
+   SET inquire_asked_at = t.now, inquire_asked_by = %(by)s
+  FROM t
+ WHERE s.id = %(id)s AND s.status = 'unknown' AND s.inquirable AND s.inquire_asked_at IS NULL
+   AND (s.inquired_at IS NULL OR {plus:s.inquired_at+%(cool_down)s} <= t.now)
+RETURNING {s}version
 """
 
 PROVE_GONE = """
@@ -30,31 +42,37 @@ RETURNING {s}id
 """
 
 
-# Whoever runs the job asks for himself; so do these two when nobody does.
+# Whoever runs the job asks for himself; so do these when nobody does, and a person's request goes first.
 TO_ASK = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
-SELECT s.id, s.kind
+SELECT s.id, s.kind, CASE WHEN s.inquire_asked_at IS NULL THEN '' ELSE s.inquire_asked_by END
   FROM jobs_effectslot s JOIN {table} j ON j.{id} = s.job_id CROSS JOIN t
  WHERE s.status = 'unknown'
    AND s.inquirable
-   AND NOT s.in_conflict
-   AND j.{status} <> {:running}
    AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
-   AND (s.inquired_at IS NULL OR {plus:s.inquired_at+{least}(%(every)s * (1 + s.inquiries), %(longest)s)} <= t.now
-        OR s.inquired_at < {plus:s.sender_ended_at+s.settle_seconds}
-           AND {plus:s.sender_ended_at+s.settle_seconds} <= t.now)
- ORDER BY s.changed_at
+   AND (s.inquire_asked_at IS NOT NULL
+        OR NOT s.in_conflict
+           AND j.{status} <> {:running}
+           AND (s.inquired_at IS NULL OR {plus:s.inquired_at+{least}(%(every)s * (1 + s.inquiries), %(longest)s)} <= t.now
+                OR s.inquired_at < {plus:s.sender_ended_at+s.settle_seconds}
+                   AND {plus:s.sender_ended_at+s.settle_seconds} <= t.now))
+ ORDER BY CASE WHEN s.inquire_asked_at IS NULL THEN 1 ELSE 0 END, s.changed_at
  LIMIT %(limit)s
 """
 
 
-def to_ask(session: Session, *, every: int, longest: int, limit: int) -> list[tuple[str, str]]:
-    """Return slots, with their kinds, that the provider should be asked about now; the longest unknown first.
+def to_ask(session: Session, *, every: int, longest: int, limit: int) -> list[tuple[str, str, str]]:
+    """Return slots that the provider should be asked about now, with their kinds and who asked for it.
 
-    `every` seconds after each inquiry times how many there were, at most `longest`.
+    What a person asked for comes first, then the longest unknown; nobody is empty. `every` seconds after each inquiry times how many there were, at most `longest`.
     """
     rows = session.run(TO_ASK, every=every, longest=longest, limit=limit)
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def ask(session: Session, effect_id: str, *, by: str, cool_down: int) -> bool:
+    """Have a reconciler ask the provider at once; False where it waits to be asked, or was asked just now."""
+    return bool(session.run(ASK, id=effect_id, by=by[:150], cool_down=cool_down))
 
 
 def begin_inquiry(session: Session, effect_id: str, *, seconds: int) -> bool:

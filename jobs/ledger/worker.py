@@ -27,6 +27,18 @@ UPDATE jobs_worker
 RETURNING fenced_at
 """
 
+# A remote worker is registered by its first claim, and heard of with later ones.
+HEAR = """
+WITH t AS (SELECT {clock} AS now)
+INSERT INTO jobs_worker (id, host, pid, boot_id, pid_namespace, version, queues, kinds, concurrency, scheduler_epoch,
+                         started_at, beat_at, fenced_by, running, passes)
+SELECT %(id)s, %(host)s, 0, '', '', %(version)s, QUEUES, KINDS, %(concurrency)s, %(epoch)s, t.now, t.now, '', 0, EMPTY
+  FROM t WHERE true
+ON CONFLICT (id) DO UPDATE
+   SET beat_at = excluded.beat_at, queues = excluded.queues, kinds = excluded.kinds, version = excluded.version
+     , concurrency = excluded.concurrency, scheduler_epoch = excluded.scheduler_epoch
+"""
+
 # Old rows of stopped workers are only clutter; their jobs are found by their leases. A fenced one's row is what
 # refuses it: without it, a process that slept for a day would register again under its old name and claim.
 PRUNE = """
@@ -103,6 +115,12 @@ def _json(session: Session, text: str, **values: Any) -> tuple[str, dict[str, An
 def register(session: Session, **values: Any) -> None:
     """Write the row of a worker that has just started."""
     text, params = _json(session, REGISTER, QUEUES=values.pop("queues"), KINDS=values.pop("kinds"), EMPTY={})
+    session.run(text, **values, **params)
+
+
+def hear(session: Session, **values: Any) -> None:
+    """Write the row of a remote worker, or move its beat on and keep what it says of itself now."""
+    text, params = _json(session, HEAR, QUEUES=values.pop("queues"), KINDS=values.pop("kinds"), EMPTY={})
     session.run(text, **values, **params)
 
 

@@ -11,6 +11,7 @@ from jobs.models.minute import Minute
 from jobs.models.plan import Plan, PlanRow
 from jobs.models.queue import Queue
 from jobs.models.refusal import FenceRefusal
+from jobs.models.saved import SavedView
 from jobs.models.scheduler import Scheduler
 from jobs.models.token import ApiToken
 from jobs.models.worker import Worker
@@ -34,6 +35,7 @@ __all__ = [
     "Proposal",
     "Queue",
     "Ruling",
+    "SavedView",
     "Scheduler",
     "Worker",
 ]

@@ -61,6 +61,8 @@ class Case(Protected):  # type: ignore[django-manager-missing]  # made at run ti
     label = models.CharField(max_length=200, default="", blank=True)
     amount = models.DecimalField(max_digits=20, decimal_places=4, null=True, blank=True)
     currency = models.CharField(max_length=8, default="", blank=True)
+    cause = models.CharField(max_length=80, default="", blank=True)
+    """The name of the error that the sender met; cases alike in it and near in time are one outage."""
     opened_at = models.DateTimeField()
     sla_due_at = models.DateTimeField(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
@@ -95,6 +97,7 @@ class Case(Protected):  # type: ignore[django-manager-missing]  # made at run ti
         indexes = (
             models.Index("opened_at", condition=Q(closed_at__isnull=True), name="case_open"),
             models.Index(F("id").desc(), "effect_kind", name="case_newest"),
+            models.Index("effect_kind", F("id").desc(), name="case_alike"),
         )
 
     def __str__(self) -> str:

@@ -60,6 +60,9 @@ class EffectSlot(Protected):  # type: ignore[django-manager-missing]  # made at 
     inquiring_until = models.DateTimeField(null=True, blank=True)
     inquiries = models.PositiveIntegerField(default=0)
     inquired_at = models.DateTimeField(null=True, blank=True)
+    inquire_asked_at = models.DateTimeField(null=True, blank=True)
+    """When a person asked for an inquiry that nobody has begun yet."""
+    inquire_asked_by = models.CharField(max_length=150, null=True, blank=True)
     reference = models.CharField(max_length=200, default="", blank=True)
     response = models.TextField(null=True, blank=True)
     created_at = models.DateTimeField()

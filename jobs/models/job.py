@@ -104,6 +104,7 @@ class Job(Protected):  # type: ignore[django-manager-missing]  # protected manag
             ("pause_queue", _("Can pause and resume queues")),
             ("raise_epoch", _("Can raise the epoch and close claims")),
             ("fence_worker", _("Can fence a worker")),
+            ("run_worker", _("Can claim jobs over HTTP")),
         )
         indexes = (
             models.Index(

@@ -21,8 +21,8 @@ from jobs.operations.actor import APPROVE, RULE, person_of
 from jobs.outcomes import Refused
 from jobs.status import AttemptStatus, EffectStatus
 
-EVIDENCE = 500
-"""Pieces of evidence that are read, the newest; of one effect there is rarely a dozen."""
+EVIDENCE, WORDS = 500, 100
+"""So many pieces of evidence, comments and rulings are read, the newest; there is rarely a dozen."""
 
 Said = tuple[str, dict[str, Any]]
 """A code of the catalogue and its parameters."""
@@ -124,7 +124,8 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
     now = now or clock(using)
     slot, job = case.effect, case.job
     kind = effect_kinds.find(slot.kind)
-    proposals = list(Proposal.objects.using(using).filter(case=case).order_by("-at", "-id"))
+    proposals = Proposal.objects.using(using).filter(case=case).order_by("-at", "-id")
+    usable = proposals.filter(verdict=Verdict.SEND, decision="approved", grant_id=None, expires_at__gt=now)
     sender = _sender(slot, job, using)
     view = View(
         now=now,
@@ -132,18 +133,18 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
         effect=slot,
         job=job,
         kind=kind,
-        evidence=list(Evidence.objects.using(using).filter(effect=slot).order_by("-id")[:EVIDENCE]),
-        rulings=list(Ruling.objects.using(using).filter(effect=slot).order_by("-id")),
-        comments=list(Comment.objects.using(using).filter(case=case).order_by("-id")),
-        proposal=next((p for p in proposals if p.decision == ""), None),
-        approval=next((p for p in proposals if _usable(p, now)), None),
+        evidence=_evidence(slot, using),
+        rulings=list(Ruling.objects.using(using).filter(effect=slot).order_by("-id")[:WORDS]),
+        comments=list(Comment.objects.using(using).filter(case=case).order_by("-id")[:WORDS]),
+        proposal=proposals.filter(decision="").first(),
+        approval=usable.first(),
         sender=sender,
         in_flight_until=later(sender.ended_at, _in_flight(slot, kind)),
         settle_by=later(sender.ended_at, slot.settle_seconds),
     )
     basis = {
         "slot": [slot.version, slot.status, slot.payload_digest, slot.conflict_digest],
-        "evidence": [e.id for e in _news(view.evidence)],
+        "evidence": _news(view.evidence),
         "job": job.state_version,
         "case": str(case.id),
     }
@@ -153,21 +154,25 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
     return view
 
 
-def _news(evidence: list[Evidence]) -> list[Evidence]:
-    """Return the evidence that says something new: a provider that is down says the same every minute, and
+def _evidence(slot: EffectSlot, using: str) -> list[Evidence]:
+    """Return the newest evidence; inquiries are read apart, lest many of them push out what was reported."""
+    found = Evidence.objects.using(using).filter(effect=slot).order_by("-id")
+    rest, inquiries = found.exclude(source="inquiry"), found.filter(source="inquiry")
+    return sorted([*rest[:EVIDENCE], *inquiries[:EVIDENCE]], key=lambda piece: -piece.id)
+
+
+def _news(evidence: list[Evidence]) -> list[Any]:
+    """Return what the evidence says that is new: a provider that is down says the same every minute, and
     nobody could ever finish a sentence about it."""
-    told, last = [], None
+    told: list[Any] = []
+    last: Any = None
     for piece in reversed(evidence):
-        said = (piece.outcome, piece.reference) if piece.source == "inquiry" else None
-        if said is None or said != last:
-            told.append(piece)
-        last = said if said is not None else last
+        if piece.source != "inquiry":
+            told.append(piece.id)
+        elif (said := [piece.outcome, piece.reference]) != last:
+            told.append(said)
+            last = said
     return told
-
-
-def _usable(proposal: Proposal, now: datetime) -> bool:
-    sending = proposal.verdict == Verdict.SEND and proposal.decision == "approved"
-    return sending and proposal.grant_id is None and bool(proposal.expires_at and proposal.expires_at > now)
 
 
 def _sender(slot: EffectSlot, job: Job, using: str) -> Sender:
@@ -175,7 +180,7 @@ def _sender(slot: EffectSlot, job: Job, using: str) -> Sender:
     attempts = Attempt.objects.using(using).filter(job=job).order_by("-generation")
     if slot.granted_attempt_id is not None:
         attempts = attempts.filter(pk=slot.granted_attempt_id)
-    found = list(attempts)
+    found = list(attempts[:WORDS])
     if not found:
         return Sender(None, None, None, False, slot.sender_ended_at, slot.sender_ended_at is not None)
     # Of several, one that runs; else the one that ended last.

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from jobs import wake
 from jobs.explain import clock
 from jobs.inquiry import inquire
 from jobs.ledger import cases as rows
+from jobs.ledger import inquiries
 from jobs.ledger.session import Session, transact
-from jobs.models import Case
+from jobs.models import Case, EffectSlot
 from jobs.operations import cases
 from jobs.operations.actor import APPROVE, RULE, admit, signed
 from jobs.outcomes import Refused
@@ -126,10 +128,45 @@ def _beside(
     transact(run, using=using, vocabulary=JOB, now=now, durable=False)
 
 
+def ask_to_inquire(
+    case_id: uuid.UUID, *, actor: Any, using: str = "default", now: datetime | None = None
+) -> None:
+    """Have a worker's reconciler ask the provider at once; the answer becomes evidence of the case.
+
+    The provider is asked under the person's name. Raises Refused NOT_PERMITTED, SLOT_STATUS, NOT_INQUIRABLE,
+    INQUIRY_ASKED while a request waits to be taken up, COOL_DOWN with the time from which on it may be asked
+    again.
+    """
+
+    def work(session: Session) -> None:
+        person = admit(actor, RULE)
+        case = cases.locked(session, case_id)
+        slot = EffectSlot.objects.using(using).get(pk=case.effect_id)
+        _need_inquirable(slot, now or clock(using))
+        if slot.inquire_asked_at is not None:
+            raise Refused("INQUIRY_ASKED", by=slot.inquire_asked_by, at=slot.inquire_asked_at)
+        if not inquiries.ask(session, slot.id, by=person.signature, cool_down=COOL_DOWN):
+            raise Refused("SLOT_STATUS", status=slot.status)
+        wake.after_commit(using, [wake.INQUIRE])
+
+    transact(work, using=using, vocabulary=JOB, now=now, durable=False)
+
+
+def _need_inquirable(slot: EffectSlot, now: datetime) -> None:
+    """Raise Refused where the provider cannot be asked, or was asked a moment ago."""
+    if slot.status != EffectStatus.UNKNOWN:
+        raise Refused("SLOT_STATUS", status=slot.status)
+    if not slot.inquirable:
+        raise Refused("NOT_INQUIRABLE", kind=slot.kind)
+    again = cases.later(slot.inquired_at, COOL_DOWN)
+    if again is not None and again > now:
+        raise Refused("COOL_DOWN", until=again)
+
+
 def inquire_now(
     case_id: uuid.UUID, *, actor: Any, using: str = "default", now: datetime | None = None
 ) -> EffectStatus | None:
-    """Ask the provider what became of the case's effect; returns what that settled, or None.
+    """Ask the provider from this very process, as the command does; returns what that settled, or None.
 
     No transaction is open meanwhile. Raises Refused NOT_PERMITTED, SLOT_STATUS, EFFECT_KIND_UNKNOWN,
     NOT_INQUIRABLE, COOL_DOWN with the time from which on it may be asked again.
@@ -137,15 +174,10 @@ def inquire_now(
     admit(actor, RULE)
     view = cases.look(case_id, using=using, now=now)
     slot, kind = view.effect, view.kind
-    if slot.status != EffectStatus.UNKNOWN:
-        raise Refused("SLOT_STATUS", status=slot.status)
-    if kind is None:
+    if slot.status == EffectStatus.UNKNOWN and kind is None:
         raise Refused("EFFECT_KIND_UNKNOWN", kind=slot.kind)
-    if not kind.inquirable:
-        raise Refused("NOT_INQUIRABLE", kind=slot.kind)
-    again = cases.later(slot.inquired_at, COOL_DOWN)
-    if again is not None and again > view.now:
-        raise Refused("COOL_DOWN", until=again)
+    _need_inquirable(slot, view.now)
+    assert kind is not None  # noqa: S101  (judged above)
     runtime = EffectRuntime(JOB, hooks=HOOKS, using=using)
     found = runtime.read(slot.id)
     if found is not None:

@@ -37,7 +37,8 @@ class EffectRuntime(Fenced):
         transaction.
 
         GRANTED is durable when this has returned. The same attempt and `grant_id` again are GRANTED again. An
-        effect that may have been sent before is OPEN; nothing is decided about it here.
+        effect that may have been sent before is OPEN; nothing is decided about it here. Without a `grant_id`
+        nothing is permitted: PREPARED says that `grant_again` may ask for it.
         """
 
         def work(session: Session) -> Gate:
@@ -47,6 +48,8 @@ class EffectRuntime(Fenced):
                 return Gate(Word.REFUSED, outcome=self._refuse(session, token, "prepare"))
             slot = self._bind(session, lease, ask)
             word = self._standing(slot, ask, token, grant_id)
+            if word is None and grant_id is None:
+                word = Word.PREPARED
             if word is None:
                 word = self._grant(session, token, slot, ask.kind, grant_id)
                 slot = slots.find(session, slot.id) or slot
@@ -58,9 +61,10 @@ class EffectRuntime(Fenced):
     def grant_again(
         self, lease: Lease, slot: Slot, kind: EffectKind, *, grant_id: Any, now: datetime | None = None
     ) -> Gate:
-        """Permit a sending of a slot as it was read: one that was proven absent, or once more under its key.
+        """Permit a sending of a slot as it was read: prepared, proven absent, or once more under its key.
 
-        OPEN when the slot has moved on since; read it again.
+        The same attempt and `grant_id` again are GRANTED again. OPEN when the slot has moved on since; read
+        it again.
         """
 
         def work(session: Session) -> Gate:
@@ -69,6 +73,8 @@ class EffectRuntime(Fenced):
             if not slots.may(session, "grant", token):
                 return Gate(Word.REFUSED, outcome=self._refuse(session, token, "grant"))
             current = slots.find(session, slot.id)
+            if current is not None and _is_granted(current, token, grant_id):
+                return Gate(Word.GRANTED, current)
             if current is None or current.version != slot.version:
                 return Gate(Word.OPEN, current)
             word = self._grant(session, token, current, kind, grant_id)
@@ -111,8 +117,7 @@ class EffectRuntime(Fenced):
             case EffectStatus.ABANDONED:
                 return Word.ABANDONED
             case EffectStatus.EXECUTING:
-                own = (slot.granted_attempt_id, slot.grant_id) == (token["attempt_id"], Session.key(grant_id))
-                return Word.GRANTED if own else Word.OPEN
+                return Word.GRANTED if _is_granted(slot, token, grant_id) else Word.OPEN
             case EffectStatus.UNKNOWN:
                 return Word.OPEN
         return None
@@ -353,6 +358,12 @@ class EffectRuntime(Fenced):
                 reports.count_open(session, job_id)
                 stop_idle(session, job, job_id, effect, self.hooks)
         cases.open_one(session, effect, "contradiction")
+
+
+def _is_granted(slot: Slot, token: dict[str, Any], grant_id: Any) -> bool:
+    """Whether this very permission was given before, and nothing has become of it yet."""
+    mine = (slot.granted_attempt_id, slot.grant_id) == (token["attempt_id"], Session.key(grant_id))
+    return slot.status == EffectStatus.EXECUTING and mine
 
 
 def stop_idle(session: Session, job: Any, job_id: Any, effect: str, hooks: Any) -> None:

@@ -16,6 +16,8 @@ from jobs.outcomes import Lease, Outcome
 class Word(StrEnum):
     """What the gate of an effect answers."""
 
+    PREPARED = "PREPARED"
+    """The payload is bound and nothing stands against a grant."""
     GRANTED = "GRANTED"
     """Send now: the only permission there is."""
     RECORDED = "RECORDED"

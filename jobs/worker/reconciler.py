@@ -26,7 +26,8 @@ from jobs.worker import gone
 
 log = logging.getLogger("interlock.worker")
 
-EVERY_SECONDS = 5.0
+EVERY_SECONDS, EMBEDDED_SECONDS = 5.0, 1.0
+"""Between two passes. The second where no notification can tell that a person asked for an inquiry."""
 ASK_EVERY_SECONDS, LONGEST_SECONDS = 30, 900
 """A provider that could not say is asked again after this times the number of questions, at most the longest,
 and at once when its time to settle is over."""
@@ -53,7 +54,7 @@ class Reconciler:
         self.replay()
         settled = 0
         session = Session(self.effects.using, self.effects.vocabulary, now)
-        for effect_id, kind_name in inquiries.to_ask(
+        for effect_id, kind_name, asked_by in inquiries.to_ask(
             session, every=ASK_EVERY_SECONDS, longest=LONGEST_SECONDS, limit=PAGE
         ):
             kind = effect_kinds.find(kind_name)
@@ -62,7 +63,8 @@ class Reconciler:
             slot = self.effects.read(effect_id)
             if slot is not None:
                 gone.prove(self.effects, slot)
-            settled += inquire(self.effects, effect_id, kind, actor=f"worker {self.worker_id}") is not None
+            actor = asked_by or f"worker {self.worker_id}"
+            settled += inquire(self.effects, effect_id, kind, actor=actor) is not None
         self.passed["reconcile"] = self.clock()
         return settled
 

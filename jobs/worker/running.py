@@ -36,7 +36,7 @@ def run(held: Held) -> Finished | None:
     held.began = held.clock()
     try:
         failpoint("run.before")
-        ruled = effects.ruled_result(held) if _may_be_ruled(held) else None
+        ruled = effects.ruled_result(held.lease, using=held.using) if _may_be_ruled(held) else None
         value = ruled.value if ruled else _call(held)
         if value is not None and inspect.isawaitable(value):
             _abandon(value)

@@ -17,11 +17,12 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 
+from jobs.wake import INQUIRE
 from jobs.worker.ear import Listener, LogFile
 from jobs.worker.held import Held
 from jobs.worker.loop import PROBE_SECONDS, STOPPED, Worker
 from jobs.worker.outage import Outage
-from jobs.worker.reconciler import EVERY_SECONDS as RECONCILE_SECONDS
+from jobs.worker.reconciler import EMBEDDED_SECONDS, EVERY_SECONDS
 from jobs.worker.status_line import StatusLine
 from jobs.worker.stop import CLEAN, ERROR, LEFT_RUNNING
 
@@ -56,6 +57,8 @@ class ThreadedWorker(Worker):
         self.drain = drain
         self.bell = threading.Event()
         """Rung when the claim loop has a reason to look: a notification, free room, a stop."""
+        self._asked = threading.Event()
+        """Rung when the reconciler has a reason to look: a person wants a provider asked, or the end."""
         self._ended = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
         self._turns: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
@@ -122,6 +125,8 @@ class ThreadedWorker(Worker):
 
     def heard(self, queue: str) -> None:
         """A notification came: look for work if it concerns us."""
+        if queue in ("", INQUIRE):
+            self._asked.set()
         if not queue or queue in self.queues:
             self.hungry = True
             self.bell.set()
@@ -240,8 +245,9 @@ class ThreadedWorker(Worker):
         self._loop("reconcile", self._reconcile_turn, self._ended.wait)
 
     def _reconcile_turn(self) -> None:
+        self._asked.clear()
         self.reconciler.turn()
-        self._ended.wait(RECONCILE_SECONDS)
+        self._asked.wait(EVERY_SECONDS if self._file is None else EMBEDDED_SECONDS)
 
     def _check_loops(self) -> None:
         for name, thread in self._threads.items():
@@ -267,6 +273,7 @@ class ThreadedWorker(Worker):
         self._wait(lambda: not self.holdings, FLUSH_SECONDS, hasty=False)
         self.stopped = True
         self._ended.set()
+        self._asked.set()
         self.endings.bell.set()
         self.bell.set()
         if self._listener is not None:

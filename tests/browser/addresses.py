@@ -25,11 +25,16 @@ def pages(world: Built) -> dict[str, str]:
         "password_change",
         "conversions",
         "inbox",
+        "handover",
+        "search",
+        "preferences",
     )
     found = {name: reverse(f"admin:{name}") for name in plain}
     found |= {f"job {name}": reverse("admin:job", args=[job_id]) for name, job_id in world.jobs.items()}
     return found | {
         "case": reverse("admin:case", args=[Case.objects.order_by("pk")[0].pk]),
+        "case file": reverse("admin:casefile", args=[Case.objects.order_by("pk")[0].pk]),
+        "found": reverse("admin:search") + "?q=INV",
         "no match": reverse("admin:jobs") + "?kind=nothing",
         "bad filter": reverse("admin:jobs") + "?statee=failed",
         "attempts": reverse("admin:jobs_attempt_changelist"),

@@ -38,10 +38,10 @@ def test_viewer_logs_in_finds_a_job_and_reads_why_it_is_where_it_is(window, worl
 def test_search_finds_a_job_by_its_id_and_by_its_label(window, world):
     page = window()
     page.goto("/")
-    page.get_by_label("Search by job id, key or label").fill("INV-2026-11902")
+    page.get_by_label("Search by id, key or label").fill("INV-2026-11902")
     page.keyboard.press("Enter")
-    expect(page.locator("#result_list tbody tr")).to_have_count(1)
-    page.get_by_label("Search by job id, key or label").fill(str(world.jobs["running"]))
+    expect(page.get_by_role("region", name="Jobs").locator("tbody tr")).to_have_count(1)
+    page.get_by_label("Search by id, key or label").fill(str(world.jobs["running"]))
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("documents.render, DOC-55120")
 
@@ -95,14 +95,26 @@ def test_menu_of_a_phone_opens_and_leads_on(window, world):
     expect(page.get_by_role("heading", level=1)).to_have_text("Workers")
 
 
-def test_list_refreshes_itself_and_holds_still_when_paused(window, world):
+def test_list_tells_of_what_is_new_and_holds_still_when_paused_or_selected(window, world):
     page = window()
     page.clock.install()
     page.goto("/jobs/")
     rows = page.locator("#result_list tbody tr")
     first = Job.objects.enqueue("reports.monthly", {}).job_id
+    top = rows.first.inner_text()
     page.clock.run_for(4000)
-    expect(rows.first).to_contain_text("reports.monthly")
+    expect(page.get_by_role("link", name="1 new")).to_be_visible()
+    assert rows.first.get_by_role("link").first.inner_text() in top
+    rows.first.get_by_role("checkbox").check()
+    expect(page.locator("#selbar")).to_contain_text("1 selected")
+    Job.objects.enqueue("ledger.post", {})
+    page.clock.run_for(8000)
+    expect(page.get_by_role("link", name="1 new")).to_be_visible()
+    page.get_by_role("button", name="Clear the selection").click()
+    expect(page.locator("#selbar")).to_be_hidden()
+    page.clock.run_for(4000)
+    page.get_by_role("link", name="2 new").click()
+    expect(rows.nth(1)).to_contain_text("reports.monthly")
     page.get_by_role("button", name="Pause updates").click()
     expect(page.get_by_role("button", name="Updates paused")).to_have_attribute("aria-pressed", "true")
     asked: list[str] = []
@@ -112,7 +124,7 @@ def test_list_refreshes_itself_and_holds_still_when_paused(window, world):
     assert asked == []
     page.get_by_role("button", name="Updates paused").click()
     page.clock.run_for(4000)
-    expect(rows.first).to_contain_text("ledger.post")
+    expect(page.get_by_role("link", name="1 new")).to_be_visible()
     assert str(first)[-4:] in rows.nth(1).inner_text()
 
 

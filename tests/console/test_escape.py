@@ -1,25 +1,36 @@
 """Stored markup: whatever a job, a worker or a person wrote stays text on every page (S75)."""
 
 import html
+import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from jobs.explain import clock
 from jobs.ledger import settle
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import transact
 from jobs.models import Attempt, Change, FenceRefusal, Job, Worker
+from jobs.operations import cases, casework, rulings, views
 from jobs.vocabulary import JOB
 from tests import build
+from tests.console import matters
 
-pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
+pytestmark = pytest.mark.django_db
 
 EVIL = [
-    '<script>alert(1)</script>"><img src=x onerror=alert(1)>',
-    "'><svg/onload=alert(1)></pre></textarea><b>x{{ 7|add:7 }}{% now 'Y' %}",
-    "\u202ejavascript:alert(1)</title><script src=//evil.example></script>&lt;b&gt;&#60;i&#62;",
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "</pre></textarea><b>x",
+    "{{ 7|add:7 }}{% now 'Y' %}",
+    "javascript:alert(1)",
+    "</title><script src=//evil.example></script>",
+    "&lt;b&gt;&#60;i&#62;",
+    "\u202egnp.exe",
 ]
 TAGS = re.compile(r"<(script|img|svg|b|i|iframe)\b[^>]*(alert|onerror|onload|evil)", re.IGNORECASE)
 
@@ -74,6 +85,30 @@ def spread(evil):
     return job_id, build.id_of(done)
 
 
+def entangle(evil, client):
+    """Write the text into everything that is said about a case, and into a saved view; returns the case."""
+    case = matters.open_case(label=evil, target=evil, etag=evil, payload=json.dumps({evil: evil}), slot=evil)
+    like = matters.open_case(label=evil, amount=None)
+    matters.alter(case, cause=evil[:80], owner=evil, owned_until=clock() + timedelta(minutes=5))
+    matters.evidence(case, body=evil, reference=evil, actor=evil)
+    matters.evidence(case, source="report", outcome="unknown", body=f"{evil}: {evil}")
+    writer = client.get(reverse("admin:preferences")).wsgi_request.user
+    casework.comment(case.pk, evil, actor=writer)
+    seen = cases.look(like.pk)
+    rulings.rule(
+        like.pk,
+        "happened",
+        actor=writer,
+        reason_code="other",
+        reason=evil,
+        seen_version=seen.case.version,
+        snapshot=seen.snapshot,
+        reference=evil,
+    )
+    views.keep("inbox", evil, urlencode({"label": evil}), actor=writer, shared=True)
+    return case
+
+
 def build_options(evil):
     from jobs.handlers import Options
 
@@ -87,6 +122,7 @@ def ledger(work):
 @pytest.mark.parametrize("evil", EVIL)
 def test_what_was_stored_stays_text(browse, evil):
     client = browse("admin")
+    case = entangle(evil, client)
     job_id, done = spread(evil)
     revisable = build.enqueue({"plain": evil, evil: evil}, label=evil)
     urls = [
@@ -101,6 +137,11 @@ def test_what_was_stored_stays_text(browse, evil):
         f"{reverse('admin:worker-fence')}?{urlencode({'worker': Worker.objects.get().id})}",
         reverse("admin:job", args=[job_id]),
         reverse("admin:job", args=[done]),
+        reverse("admin:inbox"),
+        reverse("admin:case", args=[case.pk]),
+        reverse("admin:casefile", args=[case.pk]),
+        reverse("admin:handover"),
+        reverse("admin:search") + "?" + urlencode({"q": evil}),
         *(
             reverse(f"admin:jobs_{name}_changelist")
             for name in ("attempt", "worker", "change", "fencerefusal", "queue")
@@ -125,7 +166,7 @@ def test_what_was_stored_stays_text(browse, evil):
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_what_an_address_holds_stays_text(viewer, evil):
-    for name in ("index", "jobs", "refusals"):
+    for name in ("index", "jobs", "refusals", "inbox", "search"):
         for key in ("q", "kind", "range", "label", evil):
             page = viewer.get(reverse(f"admin:{name}"), {key: evil}).content.decode()
             assert not TAGS.search(page)

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from console import inbox
 from jobs.explain import clock
+from jobs.models import Case, SavedView
 from tests.console import matters
 from tests.console.test_queries import cost
 
@@ -107,12 +108,89 @@ def test_filter_that_cannot_be_read_is_named_and_nothing_is_listed(viewer, query
 
 def test_list_goes_on_over_pages_without_losing_or_repeating_any(viewer, monkeypatch):
     monkeypatch.setattr(inbox, "SIZE", 2)
+    monkeypatch.setattr(inbox, "MANY", 99)
     for n in range(5):
         matters.open_case(label=f"case {n}", amount=f"{n + 1}.00")
-    pages = [labels(viewer, f"?page={n}") for n in (1, 2, 3)]
-    assert [len(page) for page in pages] == [2, 2, 1]
-    assert sorted(label for page in pages for label in page) == [f"case {n}" for n in range(5)]
-    assert 'href="?page=2"' in viewer.get(URL).content.decode()
+    pages, query, ids = [], "", []
+    while query is not None:
+        html = viewer.get(URL + query).content.decode()
+        pages.append(labels(viewer, query))
+        found = re.search(r'href="(\?after=[0-9a-f-]+)">Next<', html)
+        query = found[1] if found else None
+        ids.append(query)
+    assert pages == [["case 4", "case 3"], ["case 2", "case 1"], ["case 0"]]
+    # The case that a page begins after is closed meanwhile: the page is still the one that came after it.
+    matters.alter(Case.objects.get(label="case 3"), closed_at=clock(), closed_as="moot")
+    assert labels(viewer, ids[0]) == ["case 2", "case 1"]
+    assert f'href="{ids[0]}">Back<' not in viewer.get(URL + ids[0]).content.decode()
+
+
+def test_an_outage_is_one_line_that_opens_into_its_members(viewer):
+    start = ago(hours=2)
+    members = [
+        matters.open_case(label=f"out {n}", amount="10.00", opened=start + timedelta(minutes=n))
+        for n in range(inbox.MANY)
+    ]
+    matters.open_case(label="too late", amount="9.00", opened=start + timedelta(minutes=60))
+    matters.open_case("conflict", label="another matter", amount="8.00", opened=start)
+    other = matters.open_case(label="another error", amount="1.00", opened=start)
+    matters.alter(other, cause="ReadTimeout")
+    html = viewer.get(URL).content.decode()
+    assert f"{inbox.MANY} like this since" in html
+    assert "50.00 EUR" in html
+    assert "8 open cases, 5 of them in outages" in " ".join(html.split())
+    assert labels(viewer) == ["another matter", "too late", "another error"]
+    # Named by any of its members, even one that was ruled meanwhile.
+    matters.alter(members[0], closed_at=clock(), closed_as="moot")
+    assert labels(viewer, f"?like={members[0].pk}") == ["out 1", "out 2", "out 3", "out 4"]
+
+
+def test_next_case_passes_over_what_is_parked_or_anothers(browse):
+    client = browse("adjudicator")
+    parked, taken = matters.open_case(label="parked"), matters.open_case(label="taken")
+    matters.alter(parked, parked_until=clock() + timedelta(minutes=5))
+    matters.alter(taken, owner="else", owned_until=clock() + timedelta(minutes=5))
+    assert client.get("/cases/next/").url == URL
+    mine, free = matters.open_case(amount="9.00"), matters.open_case(amount="1.00")
+    matters.alter(mine, owner="adjudicator-1", owned_until=clock() + timedelta(minutes=5))
+    assert client.get("/cases/next/").url == f"/cases/{mine.pk}/"
+    assert client.get(f"/cases/next/?after={mine.pk}").url == f"/cases/{free.pk}/"
+    assert client.get("/cases/next/?after=none").url == f"/cases/{mine.pk}/"
+
+
+def test_case_is_taken_and_parked_from_the_list_and_the_list_comes_back(browse):
+    client, case = browse("adjudicator"), matters.open_case()
+    here = f"{URL}?kind=unknown"
+    for act, more in (("take", {}), ("park", {"minutes": "30"})):
+        answer = client.post(f"{URL}{case.pk}/{act}/", {"version": case.version, "return": here} | more)
+        assert (answer.status_code, answer.url) == (302, here)
+    case.refresh_from_db()
+    assert case.owner == "adjudicator-1"
+    assert case.parked_until
+    assert case.parked_until > clock()
+    answer = client.post(f"{URL}{case.pk}/take/", {"version": 1, "return": "//evil.example/cases/"})
+    assert answer.url == f"{URL}{case.pk}/"
+    assert client.post(f"{URL}{case.pk}/take/", {"version": 99, "return": here}).status_code == 409
+
+
+def test_views_are_kept_by_name_and_shared_by_permission(browse):
+    mine, other, plain = browse("adjudicator"), browse("approver"), browse("viewer")
+    keep = {"name": " Big  ones ", "query": "least=1000&owner=nobody", "shared": "on"}
+    assert mine.post("/views/inbox/keep/", keep).url == f"{URL}?{keep['query']}"
+    assert plain.post("/views/inbox/keep/", keep).status_code == 302  # told that it may not share
+    view = SavedView.objects.get()
+    assert (view.name, view.owner.get_username(), view.shared) == ("Big ones", "adjudicator-1", True)
+    html = plain.get(URL).content.decode()
+    assert 'href="?least=1000&amp;owner=nobody"' in html
+    assert "Forget" not in html
+    plain.post(f"/views/inbox/{view.pk}/forget/")
+    assert SavedView.objects.count() == 1
+    plain.post("/views/jobs/keep/", {"name": "own", "query": "status=failed"})
+    other.post(f"/views/jobs/{SavedView.objects.get(name='own').pk}/forget/")
+    assert SavedView.objects.filter(name="own", shared=False).exists()
+    other.post(f"/views/inbox/{view.pk}/forget/")
+    assert not SavedView.objects.filter(shared=True).exists()
+    assert plain.post("/views/nowhere/keep/", keep).status_code == 404
 
 
 def test_contradiction_is_never_cut_off(viewer, monkeypatch):

@@ -1,15 +1,17 @@
 """What a page costs: a fixed number of queries, whatever there is to show."""
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from jobs.explain import explain_many
 from jobs.models import Job
+from jobs.operations import cases, casework
 from jobs.status import JobStatus
 from tests import build
-from tests.console import people
+from tests.console import matters, people
 
 pytestmark = pytest.mark.django_db
 
@@ -28,14 +30,46 @@ def of_every_status(times):
 
 
 @pytest.mark.parametrize(
-    "name", ["index", "jobs", "queues", "workers", "refusals", "scheduler", "drain", "audit", "drills"]
+    "name",
+    [
+        "index",
+        "jobs",
+        "queues",
+        "workers",
+        "refusals",
+        "scheduler",
+        "drain",
+        "audit",
+        "drills",
+        "handover",
+        "search",
+    ],
 )
 def test_page_costs_the_same_with_few_rows_and_with_many(viewer, job, name):
-    url = reverse(f"admin:{name}")
+    url = reverse(f"admin:{name}") + ("?q=0123" if name == "search" else "")
     of_every_status(1)
     few = cost(viewer, url)
     of_every_status(4)
     assert cost(viewer, url) == few
+
+
+def test_case_costs_the_same_with_little_said_and_with_much(viewer, monkeypatch):
+    monkeypatch.setattr(cases, "WORDS", 3)
+    case = matters.open_case()
+    urls = [reverse("admin:case", args=[case.pk]), reverse("admin:casefile", args=[case.pk])]
+    matters.open_case(label="one like it")
+    few = [cost(viewer, url) for url in urls]
+    writer = viewer.get(urls[0]).wsgi_request.user
+    writer.user_permissions.add(Permission.objects.get(codename="rule_effect"))
+    for n in range(5):
+        matters.evidence(case)
+        casework.comment(case.pk, f"word {n}", actor=writer)
+        matters.open_case(label=f"another like it {n}")
+    assert [cost(viewer, url) for url in urls] == few
+    assert max(few) <= 40
+    html = viewer.get(urls[0]).content.decode()
+    assert "word 4" in html
+    assert "word 1" not in html
 
 
 def test_jobs_page_costs_the_same_with_few_attempts_and_with_many(viewer):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from jobs import effect_kinds
 from jobs.effect_kinds import Found, NotFound
-from jobs.models import AuditEntry, Evidence
-from jobs.operations import casework
+from jobs.models import AuditEntry, EffectSlot, Evidence, Job
+from jobs.operations import cases, casework
 from jobs.outcomes import Refused
+from jobs.worker.reconciler import Reconciler
 from tests import build
 from tests.build import at
 from tests.operations import scene
@@ -24,6 +27,25 @@ def refused(use, *arguments, **more):
         use(*arguments, **more)
     assert str(found.value) != found.value.code
     return found.value
+
+
+def down(matter):
+    """Have the provider answer no inquiry."""
+
+    def look(_request):
+        raise TimeoutError
+
+    kind = effect_kinds.find(scene.PAY)
+    assert kind is not None
+    kind.inquire(look)
+
+
+def edit_slot(matter, **columns):
+    names = ", ".join(f"{name} = %s" for name in columns)
+    field: Any = EffectSlot._meta.get_field
+    values = [field(name).get_db_prep_save(value, connection) for name, value in columns.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE jobs_effectslot SET {names} WHERE id = %s", [*values, matter.slot.pk])
 
 
 def test_a_taken_case_is_somebodys_until_it_is_given_back_or_time_runs_out(ada, bea):
@@ -98,6 +120,38 @@ def test_an_inquiry_that_finds_it_settles_the_case(ada):
     assert refused(casework.inquire_now, case.id, actor=ada).code == "SLOT_STATUS"
 
 
+def test_what_a_person_wants_to_know_the_reconciler_asks_first_and_once(ada):
+    matter, other = scene.unknown(), scene.unknown()
+    down(matter)
+    reconciler = Reconciler(Job.objects.runtime, worker_id="w", clock=lambda: 0.0)
+    for one in (matter, other):  # both were asked a while ago, and are not due again
+        edit_slot(one, inquired_at=at(-40), inquiries=9)
+    casework.ask_to_inquire(matter.case.id, actor=ada, now=at(2))
+    again = refused(casework.ask_to_inquire, matter.case.id, actor=ada, now=at(3))
+    assert (again.code, again.params["by"]) == ("INQUIRY_ASKED", "ada")
+    assert not Evidence.objects.filter(source="inquiry").exists()
+    reconciler.turn(now=at(4))
+    asked = Evidence.objects.filter(source="inquiry")
+    assert [(e.effect_id, e.outcome, e.actor) for e in asked] == [(matter.slot.id, "no_answer", "ada")]
+    inquired_at = matter.slot.inquired_at
+    assert inquired_at is not None
+    soon = inquired_at + timedelta(seconds=casework.COOL_DOWN - 1)
+    assert refused(casework.ask_to_inquire, matter.case.id, actor=ada, now=soon).code == "COOL_DOWN"
+
+
+def test_the_same_answer_again_makes_nothing_stale_that_a_person_looks_at(ada, monkeypatch):
+    monkeypatch.setattr(casework, "COOL_DOWN", 0)
+    monkeypatch.setattr(cases, "EVIDENCE", 4)
+    matter = scene.unknown()
+    down(matter)
+    casework.inquire_now(matter.case.id, actor=ada)
+    seen = matter.look()
+    for _ in range(5):
+        casework.inquire_now(matter.case.id, actor=ada)
+        assert (matter.look().snapshot, matter.case.version) == (seen.snapshot, seen.case.version)
+    matter.rule("happened", ada, view=seen)
+
+
 def test_who_may_not_rule_asks_no_provider(bea, dan):
     matter = scene.unknown()
     kind = effect_kinds.find(scene.PAY)
@@ -110,6 +164,7 @@ def test_who_may_not_rule_asks_no_provider(bea, dan):
 
     kind.inquire(look)
     for actor in (bea, dan):
+        assert refused(casework.ask_to_inquire, matter.case.id, actor=actor).code == "NOT_PERMITTED"
         assert refused(casework.inquire_now, matter.case.id, actor=actor).code == "NOT_PERMITTED"
     assert asked == []
 

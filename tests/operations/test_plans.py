@@ -225,7 +225,7 @@ def test_revoked_token_stops_the_plan(ola):
 
 
 def test_killed_run_goes_on_where_it_was_and_does_no_row_twice(ola, monkeypatch):
-    """It dies inside the second row's transaction; a run that does not know it is over finds the first one done."""
+    """It dies inside the second row's transaction; the next run finds the first one done."""
     ids, real, seen = failed(3), jobwork.retry, []
 
     def dies_at_the_second(job_id, **more):

@@ -68,9 +68,10 @@
   // A person who reads closely is not to be interrupted: marked text, an open list, a field in use.
   function busy(element) {
     const marked = getSelection();
+    if (element.querySelector("input[name=job]:checked")) return true;
     if (marked && !marked.isCollapsed && element.contains(marked.anchorNode)) return true;
     const focus = document.activeElement;
-    return element.contains(focus) && focus.matches("input, select, textarea");
+    return element.contains(focus) && focus.matches("input:not([name=job]), select, textarea");
   }
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (region(event) && (paused || document.hidden || busy(event.detail.elt))) event.preventDefault();
@@ -81,10 +82,13 @@
     }
   });
   let unfolded = new Map();
+  let held = "";
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (!event.detail.target.matches("[data-live]")) return;
     unfolded = new Map();
     for (const node of event.detail.target.querySelectorAll("details[id]")) unfolded.set(node.id, node.open);
+    const chosen = event.detail.target.querySelector("input[type=radio]:checked");
+    held = chosen ? chosen.id : "";
   });
   document.addEventListener("htmx:afterSwap", (event) => {
     for (const [id, open] of unfolded) {
@@ -92,6 +96,8 @@
       if (node) node.open = open;
     }
     unfolded.clear();
+    const chosen = held && document.getElementById(held);
+    if (chosen && !chosen.disabled) chosen.checked = true;
     count();
   });
   document.addEventListener("htmx:afterRequest", (event) => {
@@ -104,6 +110,23 @@
     if (tag) tags.set(event.detail.elt.id, tag);
     document.getElementById("live-at").dateTime = new Date(now()).toISOString();
   });
+
+  // Selected rows: told how many they are; the list holds still until they are sent or let go.
+  const bar = document.getElementById("selbar");
+  function selected() {
+    const boxes = [...document.querySelectorAll("input[name=job]")];
+    const n = boxes.filter((box) => box.checked).length;
+    for (const box of boxes) box.closest("tr").classList.toggle("selected", box.checked);
+    bar.querySelector("[data-selected]").textContent = n;
+    bar.hidden = n === 0;
+  }
+  if (bar) {
+    document.addEventListener("change", (event) => event.target.name === "job" && selected());
+    bar.querySelector("[data-unselect]").addEventListener("click", () => {
+      for (const box of document.querySelectorAll("input[name=job]:checked")) box.checked = false;
+      selected();
+    });
+  }
 
   // A menu closes when one looks elsewhere.
   document.addEventListener("click", (event) => {

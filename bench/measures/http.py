@@ -1,0 +1,129 @@
+"""Remote workers: how fast they claim and commit over HTTP, and what a hundred that wait do to the others."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from bench.failed import BenchFailed
+from bench.ground import Ground
+from bench.sides import Side
+from bench.web import serving
+from interlock_client import Client
+from interlock_client.leases import Leases
+
+BATCH = 200
+CLIENTS = 2
+WAITERS = 100
+WAIT_SECONDS = 20
+SECONDS = 8.0
+SETTLE_SECONDS = 8.0
+
+
+def http(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]:
+    """Claim and commit `count` jobs in batches, by two clients. Raises BenchFailed if one was lost."""
+    url = ground.fresh(side)
+    side.ask(url, "bulk", count)
+    token = side.ask(url, "token")
+    rate = ground.commits_per_s()
+    with serving(side, url, folder) as (web, api):
+        cpu, began = web.cpu_seconds(), time.monotonic()
+        _together(CLIENTS, lambda number: _drain(api, token, f"bench:{number}:x"))
+        seconds, cpu = time.monotonic() - began, web.cpu_seconds() - cpu
+        memory = web.resident_mib()
+    if (proofs := ground.count(side.finished)) != count:
+        raise BenchFailed(f"of {count} jobs {proofs} left a proof of success")
+    return {
+        "n": count,
+        "batch": BATCH,
+        "clients": CLIENTS,
+        "seconds": round(seconds, 3),
+        "per_s": round(count / seconds),
+        "commit_per_s": rate,
+        "web_us_per_job": round(cpu / count * 1e6, 1),
+        "rss_mib": round(memory, 1),
+    }
+
+
+def _drain(api: str, token: str, name: str) -> None:
+    with Client(api, token, timeout=60) as client:
+        leases = Leases(client.transport, {"id": name})
+        while claimed := leases.claim(
+            queues=["bench"], kinds=["bench.noop"], limit=BATCH, wait=0, holding=[]
+        )[0]:
+            answers = leases.commit([(one, None) for one in claimed])
+            if any(answer["code"] != "COMMITTED" for answer in answers):
+                raise BenchFailed(f"not committed: {answers[:3]}")
+
+
+def waiting(ground: Ground, side: Side, folder: Path, threads: int) -> dict[str, Any]:
+    """Let a hundred clients wait for work, and time other requests meanwhile."""
+    url = ground.fresh(side)
+    token = side.ask(url, "token")
+    with serving(side, url, folder, WEB_THREADS=str(threads)) as (web, api), Client(api, token) as client:
+        quiet = _others(client)
+        over = threading.Event()
+        waited: list[float] = []
+        turned: list[int] = []
+
+        def wait(number: int) -> None:
+            leases = Leases(client.transport, {"id": f"bench:{number}:w"})
+            while not over.is_set():
+                began = time.monotonic()
+                _got, pause = leases.claim(
+                    queues=["bench"], kinds=["bench.noop"], limit=1, wait=WAIT_SECONDS, holding=[]
+                )
+                (turned.append(1) if pause else waited.append(time.monotonic() - began))
+                over.wait(pause)
+
+        crowd = threading.Thread(target=_together, args=(WAITERS, wait))
+        crowd.start()
+        time.sleep(SETTLE_SECONDS)
+        cpu, began = web.cpu_seconds(), time.monotonic()
+        connections = ground.connections()
+        busy = _others(client)
+        used = (web.cpu_seconds() - cpu) / (time.monotonic() - began)
+        over.set()
+        crowd.join()
+    held = {} if connections is None else {"connections": connections}
+    return held | {
+        "threads": threads,
+        "waiters": WAITERS,
+        "turned_away": len(turned),
+        "waited": len(waited),
+        "alone_p95_ms": quiet,
+        "others_p95_ms": busy,
+        "cpu_percent": round(used * 100, 1),
+    }
+
+
+def _others(client: Client) -> float:
+    """Return p95 of other requests, in milliseconds: ten a second, as somebody at a screen makes them."""
+    taken = []
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        began = time.monotonic()
+        client.transport.send("GET", "jobs", repeatable=False, params={"limit": 1})
+        taken.append((time.monotonic() - began) * 1000)
+        time.sleep(0.1)
+    return round(quantiles(taken, n=20)[-1], 2)
+
+
+def _together(count: int, work: Callable[[int], None]) -> None:
+    failed: list[BaseException] = []
+
+    def one(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:  # noqa: BLE001  (raised below, by whoever waits)
+            failed.append(error)
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -1,0 +1,113 @@
+"""One request, sent again only where that cannot do anything twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from interlock_client.problems import NoAnswer, Problem, problem_of
+
+LONGEST_PAUSE = 5.0
+
+
+class Transport:
+    """Requests to one server with one token; may be used by several threads."""
+
+    def __init__(self, url: str, token: str, *, timeout: float = 10.0, patience: float = 30.0) -> None:
+        self.patience = patience
+        """For how many seconds a request is sent again."""
+        self.timeout = timeout
+        self._http = httpx.Client(
+            base_url=url.rstrip("/") + "/",
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            timeout=timeout,
+            trust_env=False,
+            # Shorter than a server keeps a connection: what is sent into a closed one has no answer.
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=1.0),
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        repeatable: bool,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        wait: float = 0.0,
+        patience: float | None = None,
+    ) -> httpx.Response:
+        """Return the answer of a request that was answered well, 304 included.
+
+        `repeatable` says that the request may be carried out twice without harm: a reading one, one with an
+        Idempotency-Key, a verb of claim.v1 that replays. Others are sent again only where certainly nothing
+        was done. `wait` seconds are granted to the server beyond the time-out. Raises Problem or NoAnswer.
+        """
+        end = time.monotonic() + (self.patience if patience is None else patience)
+        pause = 0.1
+        while True:
+            try:
+                return self._once(method, path, body, params, headers, wait)
+            except (Problem, NoAnswer) as error:
+                retryable = not isinstance(error, Problem) or error.retryable
+                if not retryable or not (repeatable or error.outcome == "not_started"):
+                    raise
+                told = error.retry_after if isinstance(error, Problem) else None
+                delay = pause * random.uniform(0.5, 1.0) if told is None else told
+                if time.monotonic() + delay >= end:
+                    raise
+                time.sleep(delay)
+                pause = min(pause * 2, LONGEST_PAUSE)
+
+    def upload(self, path: str, file: Path, params: Mapping[str, str]) -> Any:
+        """POST a file's bytes; the same name again replaces it, so it may be sent again."""
+        with file.open("rb") as source:
+            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+            try:
+                answer = self._http.post(path, content=source, params=params, headers=headers)
+            except httpx.TransportError as error:
+                raise NoAnswer(f"{type(error).__name__}: {error}", "unknown") from error
+        if answer.is_success:
+            return answer.json()
+        raise problem_of(answer.status_code, _json(answer), _seconds(answer.headers.get("Retry-After")))
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        params: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+        wait: float,
+    ) -> httpx.Response:
+        try:
+            answer = self._http.request(
+                method, path, json=body, params=params, headers=headers, timeout=self.timeout + wait
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise NoAnswer(f"no connection: {error}", "not_started") from error
+        except httpx.TransportError as error:
+            raise NoAnswer(f"{type(error).__name__}: {error}", "unknown") from error
+        if answer.is_success or answer.status_code == httpx.codes.NOT_MODIFIED:
+            return answer
+        raise problem_of(answer.status_code, _json(answer), _seconds(answer.headers.get("Retry-After")))
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text and text.isascii() and text.isdigit() else None

@@ -1,0 +1,50 @@
+"""The hand-over report: what the next shift finds open, and what the last one has decided; to be printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from console import bounded, inbox
+from console.pages.base import Page
+from jobs.models import Comment, Ruling
+
+SHIFTS = {"8": 8, "12": 12, "24": 24}
+"""Hours that a shift may have been long."""
+SHOWN = 100
+
+
+class HandoverPage(Page):
+    """One page of paper for whoever comes next."""
+
+    template_name = "console/handover.html"
+
+    def page(self) -> dict[str, Any]:
+        """Return the open cases in their order, the rulings and the comments of the shift; each bounded."""
+        now, hours = self.around.now, self.request.GET.get("hours", "8")
+        hours = hours if hours in SHIFTS else "8"
+        since = now - timedelta(hours=SHIFTS[hours])
+        held = Q(owned_until__isnull=True) | Q(owned_until__gt=now)
+        stretch = inbox.read(inbox.open_cases(), now=now, size=SHOWN)
+        rulings = Ruling.objects.select_related("case").defer("response").order_by("-id")[: SHOWN + 1]
+        comments = Comment.objects.select_related("case").order_by("-id")[: SHOWN + 1]
+        ruled = [ruling for ruling in rulings if ruling.at >= since]
+        said = [comment for comment in comments if comment.at >= since]
+        return {
+            "title": _("Hand-over"),
+            "hours": hours,
+            "shifts": list(SHIFTS),
+            "since": since,
+            "stretch": stretch,
+            "taken": bounded.count(inbox.open_cases().exclude(owner="").filter(held), inbox.READ),
+            "parked": bounded.count(inbox.open_cases().filter(parked_until__gt=now), inbox.READ),
+            "ruled": ruled[:SHOWN],
+            "verdicts": Counter(ruling.verdict for ruling in ruled[:SHOWN]).most_common(),
+            "said": said[:SHOWN],
+            "shown": SHOWN,
+            "more": len(ruled) > SHOWN or len(said) > SHOWN or bool(stretch.next),
+        }

@@ -1,0 +1,35 @@
+"""What a person sets for the own session: the time zone that is said beside UTC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console import zones
+from console.pages.base import Page
+
+
+class PreferencesPage(Page):
+    """One form; it holds until the log-out."""
+
+    http_method_names = ["get", "head", "post", "options"]
+    template_name = "console/preferences.html"
+
+    def page(self) -> dict[str, Any]:
+        """Return the zones to choose from."""
+        return {"title": gettext_lazy("Time zone"), "zones": zones.known()}
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Keep the zone in the session; a name that this machine does not know is refused."""
+        wanted = request.POST.get("zone", "")
+        if wanted not in zones.known():
+            messages.error(request, _("This machine knows no such time zone."))
+        else:
+            request.session[zones.KEY] = wanted
+            messages.success(request, _("Times are said in UTC and in %(zone)s.") % {"zone": wanted})
+        return HttpResponseRedirect(reverse("admin:preferences"))

@@ -1,0 +1,55 @@
+"""`manage.py artefacts`: remove the files of attempts that came to nothing. For a daily run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.core.files.storage import default_storage
+from django.core.management.base import BaseCommand
+from django.utils.translation import gettext as _
+
+from jobs import explain
+from jobs.api.fields import parse_uuid
+from jobs.models import Attempt
+from jobs.status import AttemptStatus
+
+ROOT = "attempts"
+KEPT = timedelta(days=1)
+PAGE = 500
+
+
+class Command(BaseCommand):
+    help = "Remove the files of attempts that ended a day ago or earlier and were not committed."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        removed = 0
+        folders = _folders()
+        for start in range(0, len(folders), PAGE):
+            for folder in dead(folders[start : start + PAGE]):
+                _remove(f"{ROOT}/{folder}")
+                removed += 1
+        self.stdout.write(_("Removed the files of %s attempts.") % removed)
+
+
+def dead(folders: Sequence[str]) -> list[str]:
+    """Return those of these folders that are of attempts which ended long enough ago without a commit."""
+    by_id = {attempt: folder for folder in folders if (attempt := parse_uuid(folder))}
+    ended = Attempt.objects.filter(pk__in=by_id, finished_at__lt=explain.clock() - KEPT)
+    over = ended.exclude(status__in=(AttemptStatus.COMMITTED, AttemptStatus.RUNNING))
+    return [by_id[attempt] for attempt in over.values_list("pk", flat=True)]
+
+
+def _folders() -> list[str]:
+    try:
+        return sorted(default_storage.listdir(ROOT)[0])
+    except FileNotFoundError:
+        return []
+
+
+def _remove(folder: str) -> None:
+    """Delete a folder's files, and the folder where the storage has such."""
+    for name in default_storage.listdir(folder)[1]:
+        default_storage.delete(f"{folder}/{name}")
+    default_storage.delete(folder)

@@ -1,0 +1,110 @@
+"""When the client sends a request again, and when a worker may not send any more."""
+
+import json
+import threading
+from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from interlock_client import Client, Context, KeyConflict, LeaseLost, NoAnswer, Problem, Worker
+from interlock_client.leases import Claimed, boottime
+
+JOB = {"id": "01a229c6-9e32-76b0-82e6-b289b2f5caef", "status": "pending", "state_version": 1}
+DROP = None
+"""In place of an answer: the connection is closed, and nobody knows."""
+
+
+class Server(ThreadingHTTPServer):
+    """A server that answers what it was told to, one after the other."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Network)
+        self.answers: list[Any] = []
+        self.keys: list[str | None] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Network(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Server
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.keys.append(self.headers["Idempotency-Key"])
+        answer = self.server.answers.pop(0)
+        if answer is DROP:
+            self.close_connection = True
+            return
+        status, body = answer
+        raw = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.send_header("Retry-After", "0")
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *_words):
+        pass
+
+
+@pytest.fixture
+def network():
+    with Server() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def problem(code, outcome, *, retryable):
+    return {"code": code, "outcome": outcome, "retryable": retryable}
+
+
+BUSY = (503, problem("unavailable", "unknown", retryable=True))
+NOT_YET = (429, problem("throttled", "not_started", retryable=True))
+
+
+@pytest.mark.parametrize("first", [DROP, BUSY, NOT_YET])
+def test_an_enqueue_is_sent_again_under_its_key(network, first):
+    network.answers = [first, (201, JOB)]
+    with Client(network.url, "t") as client:
+        assert client.enqueue("k").status == "pending"
+    assert len(network.keys) == 2
+    assert len(set(network.keys)) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "requests"), [(DROP, 1), (BUSY, 1), (NOT_YET, 2)], ids=["dropped", "unknown", "not started"]
+)
+def test_what_could_be_done_twice_is_sent_again_only_where_nothing_was_done(network, first, requests):
+    network.answers = [first, (200, {})]
+    refused = pytest.raises((NoAnswer, Problem)) if requests == 1 else nullcontext()
+    with Client(network.url, "t") as client, refused:
+        client.transport.send("POST", "x", {}, repeatable=False)
+    assert len(network.keys) == requests
+
+
+def test_what_is_refused_for_good_is_not_sent_again(network):
+    network.answers = [(409, problem("key-conflict", "not_started", retryable=False))]
+    with Client(network.url, "t") as client, pytest.raises(KeyConflict):
+        client.enqueue("k")
+
+
+def test_nobody_listening_is_known_to_be_not_started(network):
+    network.shutdown()
+    network.server_close()
+    with Client(network.url, "t", patience=0) as client, pytest.raises(NoAnswer) as failed:
+        client.enqueue("k")
+    assert failed.value.outcome == "not_started"
+
+
+def test_a_lease_that_has_surely_ended_stops_its_handler_before_anything_is_sent(network):
+    lease = {"attempt_id": "a", "claim_generation": 1}
+    one = Claimed(lease, "k", {}, 60, 1, 1, None, None, surely_ends=boottime() - 0.001)
+    with Client(network.url, "t") as client:
+        ctx = Context(Worker(client, queues=["q"], kinds=[]), one)
+        with pytest.raises(LeaseLost, match="LEASE_EXPIRED"):
+            ctx.checkpoint()
+    assert network.keys == []
