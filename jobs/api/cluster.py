@@ -184,9 +184,9 @@ class FenceView(View):
 class EpochBody(Strict):
     """The body of a raise of the epoch; `expected` is the epoch that was seen."""
 
-    expected = Whole(least=1)
+    expected = Whole(least=1, most=2**53 - 2)
     reason = Reason()
-    floor = Whole(least=0, most=2**53 - 1, required=False)
+    floor = Whole(least=0, most=2**52, required=False)
     close_claims = Flag(required=False)
 
 

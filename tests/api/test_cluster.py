@@ -89,3 +89,11 @@ def test_drain_tells_why_the_cluster_may_not_be_stopped(ops):
     assert (told["verdict"], told["claims_open"]) == ("BLOCKED", True)
     ops.send({"expected": 1, "reason": "r", "close_claims": True}, "/epochs")
     assert ops.look("/drain").json()["verdict"] == "SAFE"
+
+
+def test_highest_floor_that_is_taken_can_be_audited_and_raised_from(ops):
+    for expected in (1, 2**52 + 1):
+        answer = ops.send({"expected": expected, "reason": "r", "floor": 2**52}, "/epochs")
+        assert answer.status_code in (201, 412), answer.content
+    assert ops.send({"expected": 1, "reason": "r", "floor": 2**52 + 1}, "/epochs").status_code == 400
+    assert ops.look("/epochs").json()["epoch"] >= 2**52
