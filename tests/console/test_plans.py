@@ -36,7 +36,7 @@ def test_plan_for_a_filter_is_counted_made_confirmed_and_followed(operator):
     assert (answer.status_code, answer["Location"]) == (302, page)
     assert plan.filters == [["status", "failed"], ["label", "batch"]]
     shown = text_of(operator.get(page))
-    for words in ("Nothing is done yet", "22 ended jobs are run again", "Type the number of jobs , 22"):
+    for words in ("Nothing is done yet", "22 ended jobs are run again", "Type the number of jobs, 22"):
         assert words in shown
     execute = reverse("admin:plan-execute", args=[plan.pk])
     for typed, status in (("", 409), ("21", 409), ("two", 409)):
