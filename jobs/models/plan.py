@@ -91,7 +91,7 @@ class Plan(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        indexes = (models.Index(F("id").desc(), name="plan_newest"),)
+        indexes = (models.Index("job_id", condition=Q(job_id__isnull=False), name="plan_job"),)
         constraints = (
             models.CheckConstraint(name="plan_action_known", condition=Q(action__in=list(PlanAction))),
             models.CheckConstraint(name="plan_state_known", condition=Q(state__in=STORED)),

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from jobs import audit, handlers
 from jobs.context import Cancelled, Context
@@ -155,6 +157,17 @@ def test_plan_is_bounded(ola, settings):
     with pytest.raises(Refused, match="More than 2 jobs"):
         prepare("retry", ola)
     assert not Plan.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "parts", "count"),
+    [("failed", "cancel", 0, 0), ("failed", "retry", 1, 2), ("running", "hold", 1, 0)],
+)
+def test_part_that_holds_no_status_filtered_for_is_not_read(db, status, action, parts, count):
+    failed(2)
+    with CaptureQueriesContext(connection) as queries:
+        found = plans.count(action, Job.objects.filter(status=status), filters=[("status", status)])
+    assert (sum("jobs_job" in query["sql"] for query in queries), found) == (parts, count)
 
 
 def test_more_than_twenty_take_their_number_typed(ola):
