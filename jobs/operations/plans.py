@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -41,6 +42,7 @@ UNTYPED = 20
 """Up to so many jobs it takes no typed confirmation."""
 ENDED = TERMINAL - {JobStatus.SUCCEEDED}
 ODD = {JobStatus.BLOCKED, JobStatus.UNCERTAIN}
+Part = tuple[AbstractSet[JobStatus], QuerySet[Job]]
 Filters = Sequence[tuple[str, str]]
 """Names and values, as console and API know them; `status` means the same in both."""
 TOO_LONG = "57014"
@@ -233,14 +235,14 @@ def _sources(action: PlanAction, jobs: QuerySet[Job], filters: Filters) -> list[
     if action == PlanAction.CANCEL:  # whom it was asked for already need not be asked again
         jobs, held = (part.filter(cancel_requested_at__isnull=True) for part in (jobs, held))
     free = jobs.filter(hold_reason="")
-    of_held = (UNFINISHED, held)
-    of_free = [
+    of_held: Part = (UNFINISHED, held)
+    of_free: list[Part] = [
         (CLAIMABLE, indexed.ready(jobs)),
         (CLAIMABLE, indexed.due(jobs)),
         ({JobStatus.RUNNING}, indexed.running(free)),
         (ODD, indexed.abnormal(free.filter(status__in=ODD))),
     ]
-    parts = {
+    parts: dict[PlanAction, list[Part]] = {
         PlanAction.RETRY: [(ENDED, indexed.abnormal(jobs.filter(status__in=ENDED)))],
         PlanAction.CANCEL: [*of_free, of_held],
         PlanAction.HOLD: of_free,

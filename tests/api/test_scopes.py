@@ -15,7 +15,7 @@ from tests.api.caller import OPERATOR, ROOT, Api, operator, secret
 
 EITHER = ("jobs:cancel", "ops")
 """What the plan is for decides which of them."""
-SCOPES = {
+SCOPES: dict[str, dict[str, Any]] = {
     "api-jobs": {"GET": "jobs:read", "POST": "jobs:enqueue"},
     "api-jobs-batch": {"POST": "jobs:enqueue"},
     "api-job": {"GET": "jobs:read"},

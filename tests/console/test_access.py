@@ -24,6 +24,7 @@ from jobs.models import (
     Scheduler,
     Worker,
 )
+from jobs.models.plan import PlanAction
 from jobs.operations import plans
 from tests import build
 from tests.console import matters, urltable
@@ -155,7 +156,7 @@ def one_of_each(job, django_user_model):
     Job.objects.pause_queue("mail", actor="someone", reason="why", now=build.T0)
     ApiToken.objects.issue("t", user=django_user_model.objects.create_user("o"), scopes=[], queues=[])
     root = django_user_model.objects.create_superuser("root")
-    plans.prepare("cancel", Job.objects.all(), actor=root, reason="why", ids=[build.enqueue()])
+    plans.prepare(PlanAction.CANCEL, Job.objects.all(), actor=root, reason="why", ids=[build.enqueue()])
     return job
 
 

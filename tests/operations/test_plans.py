@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -15,7 +16,7 @@ from jobs.context import Cancelled, Context
 from jobs.explain import clock
 from jobs.models import ApiToken, AuditEntry, Job, Plan, PlanRow
 from jobs.models.audit import Source
-from jobs.models.plan import PlanState
+from jobs.models.plan import PlanAction, PlanState
 from jobs.operations import jobwork, planrun, plans
 from jobs.outcomes import Ending, Refused
 from jobs.status import JobStatus
@@ -36,7 +37,7 @@ def ola():
 
 def failed(count):
     """Return so many failed jobs, oldest first."""
-    calls = [(build.KIND, {}, build.options(label="batch"))] * count
+    calls: Any = [(build.KIND, {}, build.options(label="batch"))] * count
     Job.objects.enqueue_many(calls, now=build.T0)
     runtime = Job.objects.runtime
     leases = runtime.claim(
@@ -48,9 +49,9 @@ def failed(count):
     return sorted(build.id_of(lease) for lease in leases)
 
 
-def prepare(action, who, ids=(), **more):
+def prepare(action, who, ids=(), jobs=None, **more):
     given = {"reason": "ticket 7", "filters": () if ids else TICKET} | more
-    return plans.prepare(action, Job.objects.all(), actor=who, ids=ids, **given)
+    return plans.prepare(PlanAction(action), jobs or Job.objects.all(), actor=who, ids=ids, **given)
 
 
 def work(worker=None):
@@ -297,5 +298,5 @@ def test_plans_own_jobs_are_in_no_plan(ola):
     failed(1)
     plans.execute(prepare("retry", ola).id, actor=ola)
     with pytest.raises(Refused) as refused:
-        plans.prepare("cancel", Job.objects.filter(kind=handlers.PLAN), actor=ola, reason="r", filters=TICKET)
+        prepare("cancel", ola, filters=[("kind", handlers.PLAN)], jobs=Job.objects.filter(kind=handlers.PLAN))
     assert refused.value.code == "PLAN_EMPTY"
