@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -169,6 +170,16 @@ def test_part_that_holds_no_status_filtered_for_is_not_read(db, status, action, 
     with CaptureQueriesContext(connection) as queries:
         found = plans.count(action, Job.objects.filter(status=status), filters=[("status", status)])
     assert (sum("jobs_job" in query["sql"] for query in queries), found) == (parts, count)
+
+
+@pytest.mark.parametrize("action", PlanAction)
+def test_jobs_are_looked_for_along_the_indexes_of_their_states(db, action):
+    with connection.cursor() as cursor:
+        if connection.features.has_select_for_update:
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+    for part in plans._sources(action, Job.objects.filter(label__icontains="x"), ()):
+        plan = part.values_list(*plans.FIELDS)[:11].explain()
+        assert re.search("job_(ready|due|running|abnormal|held)", plan), plan
 
 
 def test_more_than_twenty_take_their_number_typed(ola):
