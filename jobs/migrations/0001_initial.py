@@ -12,7 +12,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -21,741 +20,1562 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Case',
+            name="Case",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('unknown', 'unknown'), ('conflict', 'conflict'), ('approval', 'approval'), ('contradiction', 'contradiction')], max_length=16)),
-                ('effect_kind', models.CharField(max_length=120)),
-                ('label', models.CharField(blank=True, default='', max_length=200)),
-                ('amount', models.DecimalField(blank=True, decimal_places=4, max_digits=20, null=True)),
-                ('currency', models.CharField(blank=True, default='', max_length=8)),
-                ('cause', models.CharField(blank=True, default='', max_length=80)),
-                ('opened_at', models.DateTimeField()),
-                ('sla_due_at', models.DateTimeField(blank=True, null=True)),
-                ('closed_at', models.DateTimeField(blank=True, null=True)),
-                ('closed_as', models.CharField(blank=True, choices=[('ruled', 'ruled'), ('resolved', 'resolved'), ('moot', 'moot')], default='', max_length=10)),
-                ('owner', models.CharField(blank=True, default='', max_length=150)),
-                ('owned_until', models.DateTimeField(blank=True, null=True)),
-                ('parked_until', models.DateTimeField(blank=True, null=True)),
-                ('version', models.BigIntegerField(default=1)),
+                ("id", models.UUIDField(default=uuid_utils.compat.uuid7, primary_key=True, serialize=False)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("unknown", "unknown"),
+                            ("conflict", "conflict"),
+                            ("approval", "approval"),
+                            ("contradiction", "contradiction"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("effect_kind", models.CharField(max_length=120)),
+                ("label", models.CharField(blank=True, default="", max_length=200)),
+                ("amount", models.DecimalField(blank=True, decimal_places=4, max_digits=20, null=True)),
+                ("currency", models.CharField(blank=True, default="", max_length=8)),
+                ("cause", models.CharField(blank=True, default="", max_length=80)),
+                ("opened_at", models.DateTimeField()),
+                ("sla_due_at", models.DateTimeField(blank=True, null=True)),
+                ("closed_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "closed_as",
+                    models.CharField(
+                        blank=True,
+                        choices=[("ruled", "ruled"), ("resolved", "resolved"), ("moot", "moot")],
+                        default="",
+                        max_length=10,
+                    ),
+                ),
+                ("owner", models.CharField(blank=True, default="", max_length=150)),
+                ("owned_until", models.DateTimeField(blank=True, null=True)),
+                ("parked_until", models.DateTimeField(blank=True, null=True)),
+                ("version", models.BigIntegerField(default=1)),
             ],
             options={
-                'permissions': (('rule_effect', 'Can rule on an effect'), ('approve_ruling', 'Can approve a ruling or a sending')),
-                'default_permissions': ('view',),
+                "permissions": (
+                    ("rule_effect", "Can rule on an effect"),
+                    ("approve_ruling", "Can approve a ruling or a sending"),
+                ),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='EffectSlot',
+            name="EffectSlot",
             fields=[
-                ('id', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('revision', models.PositiveIntegerField()),
-                ('node_id', models.CharField(blank=True, default='', max_length=120)),
-                ('slot', models.CharField(max_length=120)),
-                ('kind', models.CharField(max_length=120)),
-                ('replay', models.CharField(choices=[('idempotent', 'idempotent'), ('queryable', 'queryable'), ('non_replayable', 'non_replayable')], max_length=16)),
-                ('inquirable', models.BooleanField(default=False)),
-                ('status', models.CharField(choices=[('prepared', 'prepared'), ('executing', 'executing'), ('unknown', 'unknown'), ('committed', 'committed'), ('absent', 'absent'), ('abandoned', 'abandoned')], max_length=12)),
-                ('version', models.BigIntegerField(default=1)),
-                ('in_conflict', models.BooleanField(default=False)),
-                ('conflict_payload', models.TextField(blank=True, null=True)),
-                ('conflict_digest', models.CharField(blank=True, default='', max_length=64)),
-                ('use_recorded', models.BooleanField(default=False)),
-                ('ruled_abandon', models.BooleanField(default=False)),
-                ('label', models.CharField(blank=True, default='', max_length=200)),
-                ('target', models.CharField(blank=True, default='', max_length=200)),
-                ('amount', models.DecimalField(blank=True, decimal_places=4, max_digits=20, null=True)),
-                ('currency', models.CharField(blank=True, default='', max_length=8)),
-                ('etag', models.CharField(blank=True, default='', max_length=200)),
-                ('payload', models.TextField(default='null')),
-                ('payload_digest', models.CharField(max_length=64)),
-                ('granted_attempt_id', models.UUIDField(blank=True, null=True)),
-                ('grant_id', models.UUIDField(blank=True, null=True)),
-                ('grants', models.PositiveIntegerField(default=0)),
-                ('granted_at', models.DateTimeField(blank=True, null=True)),
-                ('earlier_unresolved', models.BooleanField(default=False)),
-                ('key_seconds', models.PositiveIntegerField(blank=True, null=True)),
-                ('key_valid_until', models.DateTimeField(blank=True, null=True)),
-                ('settle_seconds', models.PositiveIntegerField(blank=True, null=True)),
-                ('sender_ended_at', models.DateTimeField(blank=True, null=True)),
-                ('inquiring_until', models.DateTimeField(blank=True, null=True)),
-                ('inquiries', models.PositiveIntegerField(default=0)),
-                ('inquired_at', models.DateTimeField(blank=True, null=True)),
-                ('inquire_asked_at', models.DateTimeField(blank=True, null=True)),
-                ('inquire_asked_by', models.CharField(blank=True, max_length=150, null=True)),
-                ('reference', models.CharField(blank=True, default='', max_length=200)),
-                ('response', models.TextField(blank=True, null=True)),
-                ('created_at', models.DateTimeField()),
-                ('changed_at', models.DateTimeField()),
+                ("id", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("revision", models.PositiveIntegerField()),
+                ("node_id", models.CharField(blank=True, default="", max_length=120)),
+                ("slot", models.CharField(max_length=120)),
+                ("kind", models.CharField(max_length=120)),
+                (
+                    "replay",
+                    models.CharField(
+                        choices=[
+                            ("idempotent", "idempotent"),
+                            ("queryable", "queryable"),
+                            ("non_replayable", "non_replayable"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("inquirable", models.BooleanField(default=False)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("prepared", "prepared"),
+                            ("executing", "executing"),
+                            ("unknown", "unknown"),
+                            ("committed", "committed"),
+                            ("absent", "absent"),
+                            ("abandoned", "abandoned"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("version", models.BigIntegerField(default=1)),
+                ("in_conflict", models.BooleanField(default=False)),
+                ("conflict_payload", models.TextField(blank=True, null=True)),
+                ("conflict_digest", models.CharField(blank=True, default="", max_length=64)),
+                ("use_recorded", models.BooleanField(default=False)),
+                ("ruled_abandon", models.BooleanField(default=False)),
+                ("label", models.CharField(blank=True, default="", max_length=200)),
+                ("target", models.CharField(blank=True, default="", max_length=200)),
+                ("amount", models.DecimalField(blank=True, decimal_places=4, max_digits=20, null=True)),
+                ("currency", models.CharField(blank=True, default="", max_length=8)),
+                ("etag", models.CharField(blank=True, default="", max_length=200)),
+                ("payload", models.TextField(default="null")),
+                ("payload_digest", models.CharField(max_length=64)),
+                ("granted_attempt_id", models.UUIDField(blank=True, null=True)),
+                ("grant_id", models.UUIDField(blank=True, null=True)),
+                ("grants", models.PositiveIntegerField(default=0)),
+                ("granted_at", models.DateTimeField(blank=True, null=True)),
+                ("earlier_unresolved", models.BooleanField(default=False)),
+                ("key_seconds", models.PositiveIntegerField(blank=True, null=True)),
+                ("key_valid_until", models.DateTimeField(blank=True, null=True)),
+                ("settle_seconds", models.PositiveIntegerField(blank=True, null=True)),
+                ("sender_ended_at", models.DateTimeField(blank=True, null=True)),
+                ("inquiring_until", models.DateTimeField(blank=True, null=True)),
+                ("inquiries", models.PositiveIntegerField(default=0)),
+                ("inquired_at", models.DateTimeField(blank=True, null=True)),
+                ("inquire_asked_at", models.DateTimeField(blank=True, null=True)),
+                ("inquire_asked_by", models.CharField(blank=True, max_length=150, null=True)),
+                ("reference", models.CharField(blank=True, default="", max_length=200)),
+                ("response", models.TextField(blank=True, null=True)),
+                ("created_at", models.DateTimeField()),
+                ("changed_at", models.DateTimeField()),
             ],
             options={
-                'default_permissions': ('view',),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ('host', models.CharField(blank=True, default='', max_length=100)),
-                ('pid', models.BigIntegerField(default=0)),
-                ('boot_id', models.CharField(blank=True, default='', max_length=40)),
-                ('pid_namespace', models.CharField(blank=True, default='', max_length=40)),
-                ('pid_started', models.BigIntegerField(blank=True, null=True)),
-                ('version', models.CharField(blank=True, default='', max_length=40)),
-                ('queues', models.JSONField(default=list)),
-                ('kinds', models.JSONField(default=list)),
-                ('concurrency', models.PositiveIntegerField(default=1)),
-                ('scheduler_epoch', models.BigIntegerField(default=0)),
-                ('started_at', models.DateTimeField()),
-                ('beat_at', models.DateTimeField(db_index=True)),
-                ('stopping_at', models.DateTimeField(blank=True, null=True)),
-                ('stopped_at', models.DateTimeField(blank=True, null=True)),
-                ('fenced_at', models.DateTimeField(blank=True, null=True)),
-                ('fenced_by', models.CharField(blank=True, default='', max_length=150)),
-                ('running', models.PositiveIntegerField(default=0)),
-                ('passes', models.JSONField(default=dict)),
+                ("id", models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ("host", models.CharField(blank=True, default="", max_length=100)),
+                ("pid", models.BigIntegerField(default=0)),
+                ("boot_id", models.CharField(blank=True, default="", max_length=40)),
+                ("pid_namespace", models.CharField(blank=True, default="", max_length=40)),
+                ("pid_started", models.BigIntegerField(blank=True, null=True)),
+                ("version", models.CharField(blank=True, default="", max_length=40)),
+                ("queues", models.JSONField(default=list)),
+                ("kinds", models.JSONField(default=list)),
+                ("concurrency", models.PositiveIntegerField(default=1)),
+                ("scheduler_epoch", models.BigIntegerField(default=0)),
+                ("started_at", models.DateTimeField()),
+                ("beat_at", models.DateTimeField(db_index=True)),
+                ("stopping_at", models.DateTimeField(blank=True, null=True)),
+                ("stopped_at", models.DateTimeField(blank=True, null=True)),
+                ("fenced_at", models.DateTimeField(blank=True, null=True)),
+                ("fenced_by", models.CharField(blank=True, default="", max_length=150)),
+                ("running", models.PositiveIntegerField(default=0)),
+                ("passes", models.JSONField(default=dict)),
             ],
         ),
         migrations.CreateModel(
-            name='ApiToken',
+            name="ApiToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('prefix', models.CharField(max_length=12)),
-                ('digest', models.CharField(max_length=64, unique=True)),
-                ('scopes', models.JSONField(default=list)),
-                ('queues', models.JSONField(default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=100)),
+                ("prefix", models.CharField(max_length=12)),
+                ("digest", models.CharField(max_length=64, unique=True)),
+                ("scopes", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                ("last_used_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="api_tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'API token',
-                'permissions': (('manage_token', 'Can issue and revoke API tokens'),),
-                'default_permissions': ('view',),
+                "verbose_name": "API token",
+                "permissions": (("manage_token", "Can issue and revoke API tokens"),),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('seq', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('actor', models.CharField(max_length=150)),
-                ('user', models.CharField(blank=True, default='', max_length=150)),
-                ('action', models.CharField(max_length=40)),
-                ('object_type', models.CharField(max_length=40)),
-                ('object_id', models.CharField(max_length=200)),
-                ('reason', models.CharField(blank=True, default='', max_length=1000)),
-                ('before', models.TextField(default='null')),
-                ('after', models.TextField(default='null')),
-                ('request_id', models.CharField(blank=True, default='', max_length=100)),
-                ('snapshot', models.CharField(blank=True, default='', max_length=64)),
-                ('approver', models.CharField(blank=True, default='', max_length=150)),
-                ('source', models.CharField(max_length=9)),
-                ('key_id', models.CharField(max_length=8)),
-                ('prev_hash', models.CharField(blank=True, max_length=64)),
-                ('hash', models.CharField(max_length=64)),
+                ("seq", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("actor", models.CharField(max_length=150)),
+                ("user", models.CharField(blank=True, default="", max_length=150)),
+                ("action", models.CharField(max_length=40)),
+                ("object_type", models.CharField(max_length=40)),
+                ("object_id", models.CharField(max_length=200)),
+                ("reason", models.CharField(blank=True, default="", max_length=1000)),
+                ("before", models.TextField(default="null")),
+                ("after", models.TextField(default="null")),
+                ("request_id", models.CharField(blank=True, default="", max_length=100)),
+                ("snapshot", models.CharField(blank=True, default="", max_length=64)),
+                ("approver", models.CharField(blank=True, default="", max_length=150)),
+                ("source", models.CharField(max_length=9)),
+                ("key_id", models.CharField(max_length=8)),
+                ("prev_hash", models.CharField(blank=True, max_length=64)),
+                ("hash", models.CharField(max_length=64)),
             ],
             options={
-                'verbose_name_plural': 'audit entries',
-                'indexes': [models.Index(models.F('object_type'), models.F('object_id'), models.OrderBy(models.F('seq'), descending=True), name='audit_object'), models.Index(models.F('actor'), models.OrderBy(models.F('seq'), descending=True), name='audit_actor')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('source__in', [jobs.models.audit.Source['CONSOLE'], jobs.models.audit.Source['API'], jobs.models.audit.Source['COMMAND'], jobs.models.audit.Source['AUTOMATIC']])), name='audit_source_known'), models.CheckConstraint(condition=models.Q(models.Q(('prev_hash', ''), ('seq', 1)), models.Q(models.Q(('prev_hash', ''), _negated=True), ('seq__gt', 1)), _connector='OR'), name='audit_first_has_no_previous')],
+                "verbose_name_plural": "audit entries",
+                "indexes": [
+                    models.Index(
+                        models.F("object_type"),
+                        models.F("object_id"),
+                        models.OrderBy(models.F("seq"), descending=True),
+                        name="audit_object",
+                    ),
+                    models.Index(
+                        models.F("actor"),
+                        models.OrderBy(models.F("seq"), descending=True),
+                        name="audit_actor",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "source__in",
+                                [
+                                    jobs.models.audit.Source["CONSOLE"],
+                                    jobs.models.audit.Source["API"],
+                                    jobs.models.audit.Source["COMMAND"],
+                                    jobs.models.audit.Source["AUTOMATIC"],
+                                ],
+                            )
+                        ),
+                        name="audit_source_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("prev_hash", ""), ("seq", 1)),
+                            models.Q(models.Q(("prev_hash", ""), _negated=True), ("seq__gt", 1)),
+                            _connector="OR",
+                        ),
+                        name="audit_first_has_no_previous",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='AuditHead',
+            name="AuditHead",
             fields=[
-                ('id', models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('seq', models.BigIntegerField(default=0)),
-                ('hash', models.CharField(blank=True, default='', max_length=64)),
-                ('checked_at', models.DateTimeField(blank=True, null=True)),
-                ('checked_seq', models.BigIntegerField(blank=True, null=True)),
-                ('checked_ok', models.BooleanField(blank=True, null=True)),
+                ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("seq", models.BigIntegerField(default=0)),
+                ("hash", models.CharField(blank=True, default="", max_length=64)),
+                ("checked_at", models.DateTimeField(blank=True, null=True)),
+                ("checked_seq", models.BigIntegerField(blank=True, null=True)),
+                ("checked_ok", models.BooleanField(blank=True, null=True)),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='audit_head_one_row'), models.CheckConstraint(condition=models.Q(('seq__gte', 0)), name='audit_head_not_negative')],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="audit_head_one_row"),
+                    models.CheckConstraint(
+                        condition=models.Q(("seq__gte", 0)), name="audit_head_not_negative"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Change',
+            name="Change",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('writer', models.BigIntegerField(default=0)),
-                ('verb', models.CharField(max_length=20)),
-                ('jobs', models.JSONField(default=list)),
-                ('actor', models.CharField(blank=True, default='', max_length=150)),
-                ('reason', models.CharField(blank=True, default='', max_length=1000)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("writer", models.BigIntegerField(default=0)),
+                ("verb", models.CharField(max_length=20)),
+                ("jobs", models.JSONField(default=list)),
+                ("actor", models.CharField(blank=True, default="", max_length=150)),
+                ("reason", models.CharField(blank=True, default="", max_length=1000)),
             ],
             options={
-                'indexes': [models.Index(models.F('at'), name='change_at'), models.Index(models.F('writer'), models.F('id'), name='change_feed')],
+                "indexes": [
+                    models.Index(models.F("at"), name="change_at"),
+                    models.Index(models.F("writer"), models.F("id"), name="change_feed"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Comment',
+            name="Comment",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('by', models.CharField(max_length=150)),
-                ('text', models.CharField(max_length=2000)),
-                ('case', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='comments', to='jobs.case')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("by", models.CharField(max_length=150)),
+                ("text", models.CharField(max_length=2000)),
+                (
+                    "case",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="comments", to="jobs.case"
+                    ),
+                ),
             ],
             options={
-                'default_permissions': ('view',),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='Drill',
+            name="Drill",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=8)),
-                ('by', models.CharField(max_length=150)),
-                ('started_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('verdict', models.CharField(blank=True, default='', max_length=8)),
-                ('tried', models.PositiveIntegerField(default=0)),
-                ('passed', models.PositiveIntegerField(default=0)),
-                ('record', models.TextField(default='null')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=8)),
+                ("by", models.CharField(max_length=150)),
+                ("started_at", models.DateTimeField()),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                ("verdict", models.CharField(blank=True, default="", max_length=8)),
+                ("tried", models.PositiveIntegerField(default=0)),
+                ("passed", models.PositiveIntegerField(default=0)),
+                ("record", models.TextField(default="null")),
             ],
             options={
-                'permissions': (('run_drill', 'Can run drills'),),
-                'default_permissions': ('view',),
-                'indexes': [models.Index(models.F('kind'), models.OrderBy(models.F('id'), descending=True), name='drill_kind')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('kind__in', [jobs.models.drill.DrillKind['ZOMBIE'], jobs.models.drill.DrillKind['GOLDEN']])), name='drill_kind_known'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', True), ('verdict', '')), models.Q(('finished_at__isnull', False), ('verdict__in', [jobs.models.drill.DrillVerdict['PASSED'], jobs.models.drill.DrillVerdict['FAILED'], jobs.models.drill.DrillVerdict['STOPPED']])), _connector='OR'), name='drill_finished_has_verdict')],
+                "permissions": (("run_drill", "Can run drills"),),
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        models.F("kind"), models.OrderBy(models.F("id"), descending=True), name="drill_kind"
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "kind__in",
+                                [
+                                    jobs.models.drill.DrillKind["ZOMBIE"],
+                                    jobs.models.drill.DrillKind["GOLDEN"],
+                                ],
+                            )
+                        ),
+                        name="drill_kind_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("finished_at__isnull", True), ("verdict", "")),
+                            models.Q(
+                                ("finished_at__isnull", False),
+                                (
+                                    "verdict__in",
+                                    [
+                                        jobs.models.drill.DrillVerdict["PASSED"],
+                                        jobs.models.drill.DrillVerdict["FAILED"],
+                                        jobs.models.drill.DrillVerdict["STOPPED"],
+                                    ],
+                                ),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="drill_finished_has_verdict",
+                    ),
+                ],
             },
         ),
         migrations.AddField(
-            model_name='case',
-            name='effect',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='cases', to='jobs.effectslot'),
+            model_name="case",
+            name="effect",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="cases",
+                to="jobs.effectslot",
+            ),
         ),
         migrations.CreateModel(
-            name='FenceRefusal',
+            name="FenceRefusal",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('job_id', models.UUIDField()),
-                ('point', models.CharField(max_length=20)),
-                ('reason', models.CharField(max_length=20)),
-                ('worker_id', models.CharField(blank=True, default='', max_length=200)),
-                ('attempt_id', models.UUIDField(blank=True, null=True)),
-                ('presented', models.JSONField(default=dict)),
-                ('found', models.JSONField(default=dict)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("job_id", models.UUIDField()),
+                ("point", models.CharField(max_length=20)),
+                ("reason", models.CharField(max_length=20)),
+                ("worker_id", models.CharField(blank=True, default="", max_length=200)),
+                ("attempt_id", models.UUIDField(blank=True, null=True)),
+                ("presented", models.JSONField(default=dict)),
+                ("found", models.JSONField(default=dict)),
             ],
             options={
-                'indexes': [models.Index(models.F('job_id'), models.OrderBy(models.F('id'), descending=True), name='refusal_job'), models.Index(models.OrderBy(models.F('at'), descending=True), name='refusal_at')],
+                "indexes": [
+                    models.Index(
+                        models.F("job_id"),
+                        models.OrderBy(models.F("id"), descending=True),
+                        name="refusal_job",
+                    ),
+                    models.Index(models.OrderBy(models.F("at"), descending=True), name="refusal_at"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Job',
+            name="Job",
             fields=[
-                ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=120)),
-                ('queue', models.CharField(max_length=100)),
-                ('label', models.CharField(blank=True, default='', max_length=200)),
-                ('status', models.CharField(choices=[('pending', 'pending'), ('blocked', 'blocked'), ('running', 'running'), ('waiting', 'waiting'), ('uncertain', 'uncertain'), ('succeeded', 'succeeded'), ('failed', 'failed'), ('cancelled', 'cancelled'), ('skipped', 'skipped')], max_length=12)),
-                ('wait_reason', models.CharField(blank=True, default='', max_length=12)),
-                ('hold_reason', models.CharField(blank=True, default='', max_length=16)),
-                ('priority', models.SmallIntegerField(default=0)),
-                ('state_version', models.BigIntegerField(default=1)),
-                ('input', models.TextField(default='{}')),
-                ('input_digest', models.CharField(max_length=64)),
-                ('revision', models.PositiveIntegerField(default=1)),
-                ('unique_key', models.CharField(blank=True, max_length=200, null=True)),
-                ('unique_scope', models.CharField(default='unfinished', max_length=10)),
-                ('concurrency_key', models.CharField(blank=True, max_length=200, null=True)),
-                ('unmet_edges', models.PositiveIntegerField(default=0)),
-                ('enqueued_by', models.CharField(blank=True, default='', max_length=150)),
-                ('created_at', models.DateTimeField()),
-                ('ready_at', models.DateTimeField(blank=True, null=True)),
-                ('next_attempt_at', models.DateTimeField(blank=True, null=True)),
-                ('deadline_at', models.DateTimeField(blank=True, null=True)),
-                ('wait_ends_at', models.DateTimeField(blank=True, null=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('worker_id', models.CharField(blank=True, max_length=200, null=True)),
-                ('attempt_id', models.UUIDField(blank=True, null=True)),
-                ('claim_generation', models.BigIntegerField(default=0)),
-                ('scheduler_epoch', models.BigIntegerField(default=0)),
-                ('lease_seconds', models.PositiveIntegerField(default=60)),
-                ('lease_expires_at', models.DateTimeField(blank=True, null=True)),
-                ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
-                ('attempt_count', models.PositiveIntegerField(default=0)),
-                ('attempts_excused', models.PositiveIntegerField(default=0)),
-                ('max_attempts', models.PositiveIntegerField(default=20)),
-                ('open_effects', models.PositiveSmallIntegerField(default=0)),
-                ('cancel_requested_at', models.DateTimeField(blank=True, null=True)),
-                ('cancel_generation', models.BigIntegerField(default=0)),
-                ('cancel_requested_by', models.CharField(blank=True, default='', max_length=150)),
-                ('cancel_reason', models.CharField(blank=True, default='', max_length=1000)),
-                ('error_code', models.CharField(blank=True, default='', max_length=80)),
-                ('error_message', models.TextField(blank=True, default='')),
-                ('result_commit_id', models.UUIDField(blank=True, null=True)),
-                ('parent', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='children', to='jobs.job')),
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=120)),
+                ("queue", models.CharField(max_length=100)),
+                ("label", models.CharField(blank=True, default="", max_length=200)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "pending"),
+                            ("blocked", "blocked"),
+                            ("running", "running"),
+                            ("waiting", "waiting"),
+                            ("uncertain", "uncertain"),
+                            ("succeeded", "succeeded"),
+                            ("failed", "failed"),
+                            ("cancelled", "cancelled"),
+                            ("skipped", "skipped"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("wait_reason", models.CharField(blank=True, default="", max_length=12)),
+                ("hold_reason", models.CharField(blank=True, default="", max_length=16)),
+                ("priority", models.SmallIntegerField(default=0)),
+                ("state_version", models.BigIntegerField(default=1)),
+                ("input", models.TextField(default="{}")),
+                ("input_digest", models.CharField(max_length=64)),
+                ("revision", models.PositiveIntegerField(default=1)),
+                ("unique_key", models.CharField(blank=True, max_length=200, null=True)),
+                ("unique_scope", models.CharField(default="unfinished", max_length=10)),
+                ("concurrency_key", models.CharField(blank=True, max_length=200, null=True)),
+                ("unmet_edges", models.PositiveIntegerField(default=0)),
+                ("enqueued_by", models.CharField(blank=True, default="", max_length=150)),
+                ("created_at", models.DateTimeField()),
+                ("ready_at", models.DateTimeField(blank=True, null=True)),
+                ("next_attempt_at", models.DateTimeField(blank=True, null=True)),
+                ("deadline_at", models.DateTimeField(blank=True, null=True)),
+                ("wait_ends_at", models.DateTimeField(blank=True, null=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                ("worker_id", models.CharField(blank=True, max_length=200, null=True)),
+                ("attempt_id", models.UUIDField(blank=True, null=True)),
+                ("claim_generation", models.BigIntegerField(default=0)),
+                ("scheduler_epoch", models.BigIntegerField(default=0)),
+                ("lease_seconds", models.PositiveIntegerField(default=60)),
+                ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
+                ("heartbeat_at", models.DateTimeField(blank=True, null=True)),
+                ("attempt_count", models.PositiveIntegerField(default=0)),
+                ("attempts_excused", models.PositiveIntegerField(default=0)),
+                ("max_attempts", models.PositiveIntegerField(default=20)),
+                ("open_effects", models.PositiveSmallIntegerField(default=0)),
+                ("cancel_requested_at", models.DateTimeField(blank=True, null=True)),
+                ("cancel_generation", models.BigIntegerField(default=0)),
+                ("cancel_requested_by", models.CharField(blank=True, default="", max_length=150)),
+                ("cancel_reason", models.CharField(blank=True, default="", max_length=1000)),
+                ("error_code", models.CharField(blank=True, default="", max_length=80)),
+                ("error_message", models.TextField(blank=True, default="")),
+                ("result_commit_id", models.UUIDField(blank=True, null=True)),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="children",
+                        to="jobs.job",
+                    ),
+                ),
             ],
             options={
-                'ordering': (),
-                'permissions': (('view_payload', 'Can reveal redacted payloads'), ('enqueue_job', 'Can enqueue jobs'), ('retry_job', 'Can retry ended jobs'), ('cancel_job', 'Can cancel jobs'), ('force_cancel_job', 'Can force-cancel jobs'), ('hold_job', 'Can hold and release jobs'), ('revise_job', "Can revise a job's input"), ('pause_queue', 'Can pause and resume queues'), ('raise_epoch', 'Can raise the epoch and close claims'), ('fence_worker', 'Can fence a worker'), ('run_worker', 'Can claim jobs over HTTP')),
-                'default_permissions': ('view',),
+                "ordering": (),
+                "permissions": (
+                    ("view_payload", "Can reveal redacted payloads"),
+                    ("enqueue_job", "Can enqueue jobs"),
+                    ("retry_job", "Can retry ended jobs"),
+                    ("cancel_job", "Can cancel jobs"),
+                    ("force_cancel_job", "Can force-cancel jobs"),
+                    ("hold_job", "Can hold and release jobs"),
+                    ("revise_job", "Can revise a job's input"),
+                    ("pause_queue", "Can pause and resume queues"),
+                    ("raise_epoch", "Can raise the epoch and close claims"),
+                    ("fence_worker", "Can fence a worker"),
+                    ("run_worker", "Can claim jobs over HTTP"),
+                ),
+                "default_permissions": ("view",),
             },
         ),
         migrations.AddField(
-            model_name='effectslot',
-            name='job',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='effects', to='jobs.job'),
+            model_name="effectslot",
+            name="job",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="effects",
+                to="jobs.job",
+            ),
         ),
         migrations.AddField(
-            model_name='case',
-            name='job',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='cases', to='jobs.job'),
+            model_name="case",
+            name="job",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="cases", to="jobs.job"
+            ),
         ),
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('generation', models.BigIntegerField()),
-                ('revision', models.PositiveIntegerField(default=1)),
-                ('worker_id', models.CharField(max_length=200)),
-                ('scheduler_epoch', models.BigIntegerField()),
-                ('status', models.CharField(choices=[('running', 'running'), ('committed', 'committed'), ('failed', 'failed'), ('lost', 'lost'), ('released', 'released'), ('waiting', 'waiting'), ('uncertain', 'uncertain'), ('cancelled', 'cancelled'), ('skipped', 'skipped')], default=jobs.status.AttemptStatus['RUNNING'], max_length=12)),
-                ('started_at', models.DateTimeField()),
-                ('staged_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('result', models.TextField(blank=True, null=True)),
-                ('result_digest', models.CharField(blank=True, max_length=64, null=True)),
-                ('error_code', models.CharField(blank=True, default='', max_length=80)),
-                ('error_message', models.TextField(blank=True, default='')),
-                ('traceback', models.TextField(blank=True, default='')),
-                ('beats', models.PositiveIntegerField(default=0)),
-                ('progress_done', models.BigIntegerField(blank=True, null=True)),
-                ('progress_total', models.BigIntegerField(blank=True, null=True)),
-                ('progress_note', models.CharField(blank=True, default='', max_length=200)),
-                ('log', models.TextField(blank=True, default='')),
-                ('job', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='jobs.job')),
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                ("generation", models.BigIntegerField()),
+                ("revision", models.PositiveIntegerField(default=1)),
+                ("worker_id", models.CharField(max_length=200)),
+                ("scheduler_epoch", models.BigIntegerField()),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("running", "running"),
+                            ("committed", "committed"),
+                            ("failed", "failed"),
+                            ("lost", "lost"),
+                            ("released", "released"),
+                            ("waiting", "waiting"),
+                            ("uncertain", "uncertain"),
+                            ("cancelled", "cancelled"),
+                            ("skipped", "skipped"),
+                        ],
+                        default=jobs.status.AttemptStatus["RUNNING"],
+                        max_length=12,
+                    ),
+                ),
+                ("started_at", models.DateTimeField()),
+                ("staged_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                ("result", models.TextField(blank=True, null=True)),
+                ("result_digest", models.CharField(blank=True, max_length=64, null=True)),
+                ("error_code", models.CharField(blank=True, default="", max_length=80)),
+                ("error_message", models.TextField(blank=True, default="")),
+                ("traceback", models.TextField(blank=True, default="")),
+                ("beats", models.PositiveIntegerField(default=0)),
+                ("progress_done", models.BigIntegerField(blank=True, null=True)),
+                ("progress_total", models.BigIntegerField(blank=True, null=True)),
+                ("progress_note", models.CharField(blank=True, default="", max_length=200)),
+                ("log", models.TextField(blank=True, default="")),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="attempts",
+                        to="jobs.job",
+                    ),
+                ),
             ],
             options={
-                'default_permissions': ('view',),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='Minute',
+            name="Minute",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('minute', models.DateTimeField()),
-                ('queue', models.CharField(blank=True, default='', max_length=100)),
-                ('kind', models.CharField(blank=True, default='', max_length=120)),
-                ('measure', models.CharField(max_length=60)),
-                ('bucket', models.BigIntegerField(default=0)),
-                ('count', models.BigIntegerField(default=0)),
-                ('total', models.FloatField(default=0)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("minute", models.DateTimeField()),
+                ("queue", models.CharField(blank=True, default="", max_length=100)),
+                ("kind", models.CharField(blank=True, default="", max_length=120)),
+                ("measure", models.CharField(max_length=60)),
+                ("bucket", models.BigIntegerField(default=0)),
+                ("count", models.BigIntegerField(default=0)),
+                ("total", models.FloatField(default=0)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('minute', 'measure', 'queue', 'kind', 'bucket'), name='minute_once')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("minute", "measure", "queue", "kind", "bucket"), name="minute_once"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Plan',
+            name="Plan",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, primary_key=True, serialize=False)),
-                ('action', models.CharField(max_length=6)),
-                ('reason', models.CharField(max_length=1000)),
-                ('state', models.CharField(default=jobs.models.plan.PlanState['PLANNED'], max_length=8)),
-                ('filters', models.JSONField(default=list)),
-                ('queues', models.JSONField(default=list)),
-                ('total', models.PositiveIntegerField()),
-                ('left_out', models.PositiveIntegerField(default=0)),
-                ('summary', models.JSONField(default=dict)),
-                ('done', models.PositiveIntegerField(default=0)),
-                ('skipped', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField()),
-                ('created_by', models.CharField(max_length=150)),
-                ('expires_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('executed_by', models.CharField(blank=True, default='', max_length=150)),
-                ('source', models.CharField(blank=True, default='', max_length=9)),
-                ('job_id', models.UUIDField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_by', models.CharField(blank=True, default='', max_length=150)),
-                ('ended_why', models.CharField(blank=True, default='', max_length=40)),
-                ('executor', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('token', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='jobs.apitoken')),
+                ("id", models.UUIDField(default=uuid_utils.compat.uuid7, primary_key=True, serialize=False)),
+                ("action", models.CharField(max_length=6)),
+                ("reason", models.CharField(max_length=1000)),
+                ("state", models.CharField(default=jobs.models.plan.PlanState["PLANNED"], max_length=8)),
+                ("filters", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("total", models.PositiveIntegerField()),
+                ("left_out", models.PositiveIntegerField(default=0)),
+                ("summary", models.JSONField(default=dict)),
+                ("done", models.PositiveIntegerField(default=0)),
+                ("skipped", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField()),
+                ("created_by", models.CharField(max_length=150)),
+                ("expires_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("executed_by", models.CharField(blank=True, default="", max_length=150)),
+                ("source", models.CharField(blank=True, default="", max_length=9)),
+                ("job_id", models.UUIDField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_by", models.CharField(blank=True, default="", max_length=150)),
+                ("ended_why", models.CharField(blank=True, default="", max_length=40)),
+                (
+                    "executor",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "token",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="jobs.apitoken",
+                    ),
+                ),
             ],
             options={
-                'default_permissions': (),
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
-            name='PlanRow',
+            name="PlanRow",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('job_id', models.UUIDField()),
-                ('seen_version', models.BigIntegerField()),
-                ('outcome', models.CharField(default=jobs.models.plan.RowOutcome['PENDING'], max_length=7)),
-                ('code', models.CharField(blank=True, default='', max_length=40)),
-                ('params', models.JSONField(default=dict)),
-                ('requested', models.BooleanField(default=False)),
-                ('at', models.DateTimeField(blank=True, null=True)),
-                ('plan', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='rows', to='jobs.plan')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("job_id", models.UUIDField()),
+                ("seen_version", models.BigIntegerField()),
+                ("outcome", models.CharField(default=jobs.models.plan.RowOutcome["PENDING"], max_length=7)),
+                ("code", models.CharField(blank=True, default="", max_length=40)),
+                ("params", models.JSONField(default=dict)),
+                ("requested", models.BooleanField(default=False)),
+                ("at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "plan",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rows",
+                        to="jobs.plan",
+                    ),
+                ),
             ],
             options={
-                'default_permissions': (),
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
-            name='Proposal',
+            name="Proposal",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, primary_key=True, serialize=False)),
-                ('verdict', models.CharField(choices=[('happened', 'happened'), ('did_not_happen', 'did_not_happen'), ('abandon', 'abandon'), ('use_recorded', 'use_recorded'), ('rebind', 'rebind'), ('revise', 'revise'), ('send', 'send'), ('acknowledge', 'acknowledge')], max_length=16)),
-                ('asked', models.TextField(default='{}')),
-                ('by', models.CharField(max_length=150)),
-                ('at', models.DateTimeField()),
-                ('expires_at', models.DateTimeField(blank=True, null=True)),
-                ('snapshot', models.CharField(max_length=64)),
-                ('slot_version', models.BigIntegerField()),
-                ('payload_digest', models.CharField(max_length=64)),
-                ('decided_at', models.DateTimeField(blank=True, null=True)),
-                ('decided_by', models.CharField(blank=True, default='', max_length=150)),
-                ('decision', models.CharField(blank=True, default='', max_length=10)),
-                ('note', models.CharField(blank=True, default='', max_length=1000)),
-                ('grant_id', models.UUIDField(blank=True, null=True)),
-                ('case', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='proposals', to='jobs.case')),
-                ('effect', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='proposals', to='jobs.effectslot')),
+                ("id", models.UUIDField(default=uuid_utils.compat.uuid7, primary_key=True, serialize=False)),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[
+                            ("happened", "happened"),
+                            ("did_not_happen", "did_not_happen"),
+                            ("abandon", "abandon"),
+                            ("use_recorded", "use_recorded"),
+                            ("rebind", "rebind"),
+                            ("revise", "revise"),
+                            ("send", "send"),
+                            ("acknowledge", "acknowledge"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("asked", models.TextField(default="{}")),
+                ("by", models.CharField(max_length=150)),
+                ("at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("snapshot", models.CharField(max_length=64)),
+                ("slot_version", models.BigIntegerField()),
+                ("payload_digest", models.CharField(max_length=64)),
+                ("decided_at", models.DateTimeField(blank=True, null=True)),
+                ("decided_by", models.CharField(blank=True, default="", max_length=150)),
+                ("decision", models.CharField(blank=True, default="", max_length=10)),
+                ("note", models.CharField(blank=True, default="", max_length=1000)),
+                ("grant_id", models.UUIDField(blank=True, null=True)),
+                (
+                    "case",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="proposals", to="jobs.case"
+                    ),
+                ),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="proposals",
+                        to="jobs.effectslot",
+                    ),
+                ),
             ],
             options={
-                'default_permissions': ('view',),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='Queue',
+            name="Queue",
             fields=[
-                ('name', models.CharField(max_length=100, primary_key=True, serialize=False)),
-                ('paused_at', models.DateTimeField(blank=True, null=True)),
-                ('paused_until', models.DateTimeField(blank=True, null=True)),
-                ('paused_by', models.CharField(blank=True, default='', max_length=150)),
-                ('pause_reason', models.CharField(blank=True, default='', max_length=1000)),
+                ("name", models.CharField(max_length=100, primary_key=True, serialize=False)),
+                ("paused_at", models.DateTimeField(blank=True, null=True)),
+                ("paused_until", models.DateTimeField(blank=True, null=True)),
+                ("paused_by", models.CharField(blank=True, default="", max_length=150)),
+                ("pause_reason", models.CharField(blank=True, default="", max_length=1000)),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('paused_at__isnull', False), ('paused_until__isnull', True), _connector='OR'), name='queue_pause_has_start')],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("paused_at__isnull", False), ("paused_until__isnull", True), _connector="OR"
+                        ),
+                        name="queue_pause_has_start",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Ruling',
+            name="Ruling",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('verdict', models.CharField(choices=[('happened', 'happened'), ('did_not_happen', 'did_not_happen'), ('abandon', 'abandon'), ('use_recorded', 'use_recorded'), ('rebind', 'rebind'), ('revise', 'revise'), ('send', 'send'), ('acknowledge', 'acknowledge')], max_length=16)),
-                ('by', models.CharField(max_length=150)),
-                ('approved_by', models.CharField(blank=True, default='', max_length=150)),
-                ('reason_code', models.CharField(max_length=40)),
-                ('reason', models.CharField(max_length=1000)),
-                ('reference', models.CharField(blank=True, default='', max_length=200)),
-                ('response', models.TextField(blank=True, null=True)),
-                ('compensate', models.BooleanField(default=False)),
-                ('attested', models.BooleanField(default=False)),
-                ('snapshot', models.CharField(max_length=64)),
-                ('slot_version', models.BigIntegerField()),
-                ('case', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rulings', to='jobs.case')),
-                ('effect', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rulings', to='jobs.effectslot')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[
+                            ("happened", "happened"),
+                            ("did_not_happen", "did_not_happen"),
+                            ("abandon", "abandon"),
+                            ("use_recorded", "use_recorded"),
+                            ("rebind", "rebind"),
+                            ("revise", "revise"),
+                            ("send", "send"),
+                            ("acknowledge", "acknowledge"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("by", models.CharField(max_length=150)),
+                ("approved_by", models.CharField(blank=True, default="", max_length=150)),
+                ("reason_code", models.CharField(max_length=40)),
+                ("reason", models.CharField(max_length=1000)),
+                ("reference", models.CharField(blank=True, default="", max_length=200)),
+                ("response", models.TextField(blank=True, null=True)),
+                ("compensate", models.BooleanField(default=False)),
+                ("attested", models.BooleanField(default=False)),
+                ("snapshot", models.CharField(max_length=64)),
+                ("slot_version", models.BigIntegerField()),
+                (
+                    "case",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="rulings", to="jobs.case"
+                    ),
+                ),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="rulings",
+                        to="jobs.effectslot",
+                    ),
+                ),
             ],
             options={
-                'default_permissions': ('view',),
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='SavedView',
+            name="SavedView",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('page', models.CharField(choices=[('inbox', 'inbox'), ('jobs', 'jobs')], max_length=10)),
-                ('name', models.CharField(max_length=60)),
-                ('query', models.CharField(max_length=1000)),
-                ('shared', models.BooleanField(default=False)),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='saved_views', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("page", models.CharField(choices=[("inbox", "inbox"), ("jobs", "jobs")], max_length=10)),
+                ("name", models.CharField(max_length=60)),
+                ("query", models.CharField(max_length=1000)),
+                ("shared", models.BooleanField(default=False)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="saved_views",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'permissions': (('share_view', 'Can share a saved view'),),
-                'default_permissions': (),
+                "permissions": (("share_view", "Can share a saved view"),),
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
-            name='Scheduler',
+            name="Scheduler",
             fields=[
-                ('id', models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('epoch', models.BigIntegerField(default=1)),
-                ('claims_open', models.BooleanField(default=True)),
-                ('timeline', models.CharField(blank=True, default='', max_length=80)),
-                ('clock_high_water', models.DateTimeField(blank=True, null=True)),
-                ('changed_at', models.DateTimeField(blank=True, null=True)),
-                ('changed_by', models.CharField(blank=True, default='', max_length=150)),
-                ('reason', models.CharField(blank=True, default='', max_length=1000)),
+                ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("epoch", models.BigIntegerField(default=1)),
+                ("claims_open", models.BooleanField(default=True)),
+                ("timeline", models.CharField(blank=True, default="", max_length=80)),
+                ("clock_high_water", models.DateTimeField(blank=True, null=True)),
+                ("changed_at", models.DateTimeField(blank=True, null=True)),
+                ("changed_by", models.CharField(blank=True, default="", max_length=150)),
+                ("reason", models.CharField(blank=True, default="", max_length=1000)),
             ],
             options={
-                'verbose_name': 'scheduler',
-                'verbose_name_plural': 'scheduler',
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='scheduler_one_row'), models.CheckConstraint(condition=models.Q(('epoch__gte', 1)), name='scheduler_epoch_positive')],
+                "verbose_name": "scheduler",
+                "verbose_name_plural": "scheduler",
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="scheduler_one_row"),
+                    models.CheckConstraint(
+                        condition=models.Q(("epoch__gte", 1)), name="scheduler_epoch_positive"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Evidence',
+            name="Evidence",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('source', models.CharField(max_length=12)),
-                ('outcome', models.CharField(max_length=20)),
-                ('decisive', models.BooleanField(default=False)),
-                ('reference', models.CharField(blank=True, default='', max_length=200)),
-                ('body', models.TextField(blank=True, default='')),
-                ('attempt_id', models.UUIDField(blank=True, null=True)),
-                ('actor', models.CharField(blank=True, default='', max_length=200)),
-                ('effect', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='evidence', to='jobs.effectslot')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("source", models.CharField(max_length=12)),
+                ("outcome", models.CharField(max_length=20)),
+                ("decisive", models.BooleanField(default=False)),
+                ("reference", models.CharField(blank=True, default="", max_length=200)),
+                ("body", models.TextField(blank=True, default="")),
+                ("attempt_id", models.UUIDField(blank=True, null=True)),
+                ("actor", models.CharField(blank=True, default="", max_length=200)),
+                (
+                    "effect",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="evidence",
+                        to="jobs.effectslot",
+                    ),
+                ),
             ],
             options={
-                'default_permissions': ('view',),
-                'indexes': [models.Index(models.F('effect'), models.OrderBy(models.F('id'), descending=True), name='evidence_effect')],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        models.F("effect"),
+                        models.OrderBy(models.F("id"), descending=True),
+                        name="evidence_effect",
+                    )
+                ],
             },
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(models.F('queue'), models.F('kind'), models.OrderBy(models.F('priority'), descending=True), models.F('ready_at'), models.F('id'), condition=models.Q(('ready_at__isnull', False)), name='job_ready'),
+            model_name="job",
+            index=models.Index(
+                models.F("queue"),
+                models.F("kind"),
+                models.OrderBy(models.F("priority"), descending=True),
+                models.F("ready_at"),
+                models.F("id"),
+                condition=models.Q(("ready_at__isnull", False)),
+                name="job_ready",
+            ),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(models.F('next_attempt_at'), condition=models.Q(('hold_reason', ''), ('ready_at__isnull', True), ('status__in', [jobs.status.JobStatus['PENDING'], jobs.status.JobStatus['WAITING']])), name='job_due'),
+            model_name="job",
+            index=models.Index(
+                models.F("next_attempt_at"),
+                condition=models.Q(
+                    ("hold_reason", ""),
+                    ("ready_at__isnull", True),
+                    ("status__in", [jobs.status.JobStatus["PENDING"], jobs.status.JobStatus["WAITING"]]),
+                ),
+                name="job_due",
+            ),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(models.F('id'), condition=models.Q(('status', jobs.status.JobStatus['RUNNING'])), name='job_running'),
+            model_name="job",
+            index=models.Index(
+                models.F("id"),
+                condition=models.Q(("status", jobs.status.JobStatus["RUNNING"])),
+                name="job_running",
+            ),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(models.F('deadline_at'), condition=models.Q(('deadline_at__isnull', False), ('status__in', [jobs.status.JobStatus['BLOCKED'], jobs.status.JobStatus['PENDING'], jobs.status.JobStatus['WAITING']])), name='job_deadline'),
+            model_name="job",
+            index=models.Index(
+                models.F("deadline_at"),
+                condition=models.Q(
+                    ("deadline_at__isnull", False),
+                    (
+                        "status__in",
+                        [
+                            jobs.status.JobStatus["BLOCKED"],
+                            jobs.status.JobStatus["PENDING"],
+                            jobs.status.JobStatus["WAITING"],
+                        ],
+                    ),
+                ),
+                name="job_deadline",
+            ),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(models.F('parent'), condition=models.Q(('parent__isnull', False)), name='job_parent'),
+            model_name="job",
+            index=models.Index(
+                models.F("parent"), condition=models.Q(("parent__isnull", False)), name="job_parent"
+            ),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(models.F('status'), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('status__in', ['blocked', 'cancelled', 'failed', 'skipped', 'uncertain'])), name='job_abnormal'),
+            model_name="job",
+            index=models.Index(
+                models.F("status"),
+                models.OrderBy(models.F("id"), descending=True),
+                condition=models.Q(
+                    ("status__in", ["blocked", "cancelled", "failed", "skipped", "uncertain"])
+                ),
+                name="job_abnormal",
+            ),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(models.OrderBy(models.F('id'), descending=True), condition=models.Q(('hold_reason', ''), _negated=True), name='job_held'),
+            model_name="job",
+            index=models.Index(
+                models.OrderBy(models.F("id"), descending=True),
+                condition=models.Q(("hold_reason", ""), _negated=True),
+                name="job_held",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.UniqueConstraint(models.F('unique_key'), condition=models.Q(('unique_key__isnull', False), models.Q(('unique_scope', 'ever'), ('finished_at__isnull', True), _connector='OR')), name='job_unique_key'),
+            model_name="job",
+            constraint=models.UniqueConstraint(
+                models.F("unique_key"),
+                condition=models.Q(
+                    ("unique_key__isnull", False),
+                    models.Q(("unique_scope", "ever"), ("finished_at__isnull", True), _connector="OR"),
+                ),
+                name="job_unique_key",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'blocked', 'running', 'waiting', 'uncertain', 'succeeded', 'failed', 'cancelled', 'skipped'])), name='job_status_known'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "pending",
+                            "blocked",
+                            "running",
+                            "waiting",
+                            "uncertain",
+                            "succeeded",
+                            "failed",
+                            "cancelled",
+                            "skipped",
+                        ],
+                    )
+                ),
+                name="job_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('status__in', [jobs.status.JobStatus['CANCELLED'], jobs.status.JobStatus['FAILED'], jobs.status.JobStatus['SKIPPED'], jobs.status.JobStatus['SUCCEEDED']])), models.Q(models.Q(('status__in', [jobs.status.JobStatus['CANCELLED'], jobs.status.JobStatus['FAILED'], jobs.status.JobStatus['SKIPPED'], jobs.status.JobStatus['SUCCEEDED']]), _negated=True), ('finished_at__isnull', True)), _connector='OR'), name='job_terminal_has_finished_at'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("finished_at__isnull", False),
+                        (
+                            "status__in",
+                            [
+                                jobs.status.JobStatus["CANCELLED"],
+                                jobs.status.JobStatus["FAILED"],
+                                jobs.status.JobStatus["SKIPPED"],
+                                jobs.status.JobStatus["SUCCEEDED"],
+                            ],
+                        ),
+                    ),
+                    models.Q(
+                        models.Q(
+                            (
+                                "status__in",
+                                [
+                                    jobs.status.JobStatus["CANCELLED"],
+                                    jobs.status.JobStatus["FAILED"],
+                                    jobs.status.JobStatus["SKIPPED"],
+                                    jobs.status.JobStatus["SUCCEEDED"],
+                                ],
+                            ),
+                            _negated=True,
+                        ),
+                        ("finished_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="job_terminal_has_finished_at",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('attempt_id__isnull', False), ('lease_expires_at__isnull', False), ('status', jobs.status.JobStatus['RUNNING']), ('worker_id__isnull', False)), models.Q(models.Q(('status', jobs.status.JobStatus['RUNNING']), _negated=True), ('lease_expires_at__isnull', True), ('worker_id__isnull', True)), _connector='OR'), name='job_running_has_lease'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("attempt_id__isnull", False),
+                        ("lease_expires_at__isnull", False),
+                        ("status", jobs.status.JobStatus["RUNNING"]),
+                        ("worker_id__isnull", False),
+                    ),
+                    models.Q(
+                        models.Q(("status", jobs.status.JobStatus["RUNNING"]), _negated=True),
+                        ("lease_expires_at__isnull", True),
+                        ("worker_id__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="job_running_has_lease",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('result_commit_id__isnull', False), ('status', jobs.status.JobStatus['SUCCEEDED'])), models.Q(models.Q(('status', jobs.status.JobStatus['SUCCEEDED']), _negated=True), ('result_commit_id__isnull', True)), _connector='OR'), name='job_succeeded_has_result'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("result_commit_id__isnull", False), ("status", jobs.status.JobStatus["SUCCEEDED"])
+                    ),
+                    models.Q(
+                        models.Q(("status", jobs.status.JobStatus["SUCCEEDED"]), _negated=True),
+                        ("result_commit_id__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="job_succeeded_has_result",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('cancel_requested_at__isnull', True), models.Q(('status__in', [jobs.status.JobStatus['BLOCKED'], jobs.status.JobStatus['PENDING'], jobs.status.JobStatus['WAITING']]), _negated=True), _connector='OR'), name='job_cancel_requested_not_idle'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("cancel_requested_at__isnull", True),
+                    models.Q(
+                        (
+                            "status__in",
+                            [
+                                jobs.status.JobStatus["BLOCKED"],
+                                jobs.status.JobStatus["PENDING"],
+                                jobs.status.JobStatus["WAITING"],
+                            ],
+                        ),
+                        _negated=True,
+                    ),
+                    _connector="OR",
+                ),
+                name="job_cancel_requested_not_idle",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('cancel_requested_at__isnull', True), ('cancel_generation__gte', 1), _connector='OR'), name='job_cancel_has_generation'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("cancel_requested_at__isnull", True), ("cancel_generation__gte", 1), _connector="OR"
+                ),
+                name="job_cancel_has_generation",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('ready_at__isnull', True), models.Q(('hold_reason', ''), ('status__in', [jobs.status.JobStatus['PENDING'], jobs.status.JobStatus['WAITING']])), _connector='OR'), name='job_ready_is_claimable'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("ready_at__isnull", True),
+                    models.Q(
+                        ("hold_reason", ""),
+                        ("status__in", [jobs.status.JobStatus["PENDING"], jobs.status.JobStatus["WAITING"]]),
+                    ),
+                    _connector="OR",
+                ),
+                name="job_ready_is_claimable",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', [jobs.status.JobStatus['PENDING'], jobs.status.JobStatus['WAITING']]), _negated=True), ('attempt_count__lt', django.db.models.expressions.CombinedExpression(models.F('attempts_excused'), '+', models.F('max_attempts'))), _connector='OR'), name='job_claimable_has_attempts_left'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("status__in", [jobs.status.JobStatus["PENDING"], jobs.status.JobStatus["WAITING"]]),
+                        _negated=True,
+                    ),
+                    (
+                        "attempt_count__lt",
+                        django.db.models.expressions.CombinedExpression(
+                            models.F("attempts_excused"), "+", models.F("max_attempts")
+                        ),
+                    ),
+                    _connector="OR",
+                ),
+                name="job_claimable_has_attempts_left",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('attempts_excused__lte', models.F('attempt_count'))), name='job_excused_within_count'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("attempts_excused__lte", models.F("attempt_count"))),
+                name="job_excused_within_count",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', jobs.status.JobStatus['WAITING']), ('wait_reason__in', ['provider', 'timer', 'signal', 'approval'])), models.Q(models.Q(('status', jobs.status.JobStatus['WAITING']), _negated=True), ('wait_reason', '')), _connector='OR'), name='job_waiting_has_reason'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("status", jobs.status.JobStatus["WAITING"]),
+                        ("wait_reason__in", ["provider", "timer", "signal", "approval"]),
+                    ),
+                    models.Q(
+                        models.Q(("status", jobs.status.JobStatus["WAITING"]), _negated=True),
+                        ("wait_reason", ""),
+                    ),
+                    _connector="OR",
+                ),
+                name="job_waiting_has_reason",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', [jobs.status.JobStatus['PENDING'], jobs.status.JobStatus['WAITING']]), _negated=True), ('next_attempt_at__isnull', False), ('wait_reason', jobs.status.WaitReason['APPROVAL']), _connector='OR'), name='job_due_unless_approval'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("status__in", [jobs.status.JobStatus["PENDING"], jobs.status.JobStatus["WAITING"]]),
+                        _negated=True,
+                    ),
+                    ("next_attempt_at__isnull", False),
+                    ("wait_reason", jobs.status.WaitReason["APPROVAL"]),
+                    _connector="OR",
+                ),
+                name="job_due_unless_approval",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('hold_reason__in', ['', 'quarantine', 'contradiction', 'predecessor', 'operator'])), name='job_hold_known'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("hold_reason__in", ["", "quarantine", "contradiction", "predecessor", "operator"])
+                ),
+                name="job_hold_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', jobs.status.JobStatus['BLOCKED']), ('unmet_edges__gt', 0)), models.Q(models.Q(('status', jobs.status.JobStatus['BLOCKED']), _negated=True), models.Q(('status', jobs.status.JobStatus['PENDING']), _negated=True)), models.Q(('status', jobs.status.JobStatus['PENDING']), ('unmet_edges', 0)), _connector='OR'), name='job_blocked_has_edges'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", jobs.status.JobStatus["BLOCKED"]), ("unmet_edges__gt", 0)),
+                    models.Q(
+                        models.Q(("status", jobs.status.JobStatus["BLOCKED"]), _negated=True),
+                        models.Q(("status", jobs.status.JobStatus["PENDING"]), _negated=True),
+                    ),
+                    models.Q(("status", jobs.status.JobStatus["PENDING"]), ("unmet_edges", 0)),
+                    _connector="OR",
+                ),
+                name="job_blocked_has_edges",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', [jobs.status.JobStatus['CANCELLED'], jobs.status.JobStatus['FAILED'], jobs.status.JobStatus['SKIPPED'], jobs.status.JobStatus['SUCCEEDED']]), _negated=True), ('open_effects', 0), _connector='OR'), name='job_terminal_has_no_open_effect'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        (
+                            "status__in",
+                            [
+                                jobs.status.JobStatus["CANCELLED"],
+                                jobs.status.JobStatus["FAILED"],
+                                jobs.status.JobStatus["SKIPPED"],
+                                jobs.status.JobStatus["SUCCEEDED"],
+                            ],
+                        ),
+                        _negated=True,
+                    ),
+                    ("open_effects", 0),
+                    _connector="OR",
+                ),
+                name="job_terminal_has_no_open_effect",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('priority__range', (-100, 100))), name='job_priority_range'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("priority__range", (-100, 100))), name="job_priority_range"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='job_max_attempts_positive'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_attempts__gte", 1)), name="job_max_attempts_positive"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('lease_seconds__gte', 1)), name='job_lease_positive'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("lease_seconds__gte", 1)), name="job_lease_positive"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('unique_scope__in', ['unfinished', 'ever'])), name='job_scope_known'),
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("unique_scope__in", ["unfinished", "ever"])), name="job_scope_known"
+            ),
         ),
         migrations.AddIndex(
-            model_name='effectslot',
-            index=models.Index(models.F('changed_at'), condition=models.Q(('status__in', [jobs.status.EffectStatus['EXECUTING'], jobs.status.EffectStatus['UNKNOWN']])), name='effect_open'),
+            model_name="effectslot",
+            index=models.Index(
+                models.F("changed_at"),
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [jobs.status.EffectStatus["EXECUTING"], jobs.status.EffectStatus["UNKNOWN"]],
+                    )
+                ),
+                name="effect_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effectslot',
-            constraint=models.UniqueConstraint(fields=('job', 'revision', 'node_id', 'slot'), name='effect_slot_once'),
+            model_name="effectslot",
+            constraint=models.UniqueConstraint(
+                fields=("job", "revision", "node_id", "slot"), name="effect_slot_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effectslot',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['prepared', 'executing', 'unknown', 'committed', 'absent', 'abandoned'])), name='effect_status_known'),
+            model_name="effectslot",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("status__in", ["prepared", "executing", "unknown", "committed", "absent", "abandoned"])
+                ),
+                name="effect_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effectslot',
-            constraint=models.CheckConstraint(condition=models.Q(('replay__in', ['idempotent', 'queryable', 'non_replayable'])), name='effect_replay_known'),
+            model_name="effectslot",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("replay__in", ["idempotent", "queryable", "non_replayable"])),
+                name="effect_replay_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effectslot',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', jobs.status.EffectStatus['EXECUTING']), _negated=True), models.Q(('grant_id__isnull', False), ('granted_at__isnull', False), ('granted_attempt_id__isnull', False), ('grants__gte', 1)), _connector='OR'), name='effect_executing_is_granted'),
+            model_name="effectslot",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", jobs.status.EffectStatus["EXECUTING"]), _negated=True),
+                    models.Q(
+                        ("grant_id__isnull", False),
+                        ("granted_at__isnull", False),
+                        ("granted_attempt_id__isnull", False),
+                        ("grants__gte", 1),
+                    ),
+                    _connector="OR",
+                ),
+                name="effect_executing_is_granted",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='effectslot',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', jobs.status.EffectStatus['COMMITTED']), _negated=True), ('response__isnull', False), _connector='OR'), name='effect_committed_has_response'),
+            model_name="effectslot",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", jobs.status.EffectStatus["COMMITTED"]), _negated=True),
+                    ("response__isnull", False),
+                    _connector="OR",
+                ),
+                name="effect_committed_has_response",
+            ),
         ),
         migrations.AddIndex(
-            model_name='case',
-            index=models.Index(models.F('opened_at'), condition=models.Q(('closed_at__isnull', True)), name='case_open'),
+            model_name="case",
+            index=models.Index(
+                models.F("opened_at"), condition=models.Q(("closed_at__isnull", True)), name="case_open"
+            ),
         ),
         migrations.AddIndex(
-            model_name='case',
-            index=models.Index(models.OrderBy(models.F('id'), descending=True), models.F('effect_kind'), name='case_newest'),
+            model_name="case",
+            index=models.Index(
+                models.OrderBy(models.F("id"), descending=True), models.F("effect_kind"), name="case_newest"
+            ),
         ),
         migrations.AddIndex(
-            model_name='case',
-            index=models.Index(models.F('effect_kind'), models.OrderBy(models.F('id'), descending=True), name='case_alike'),
+            model_name="case",
+            index=models.Index(
+                models.F("effect_kind"), models.OrderBy(models.F("id"), descending=True), name="case_alike"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='case',
-            constraint=models.UniqueConstraint(condition=models.Q(('closed_at__isnull', True)), fields=('effect', 'kind'), name='case_open_once'),
+            model_name="case",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("closed_at__isnull", True)),
+                fields=("effect", "kind"),
+                name="case_open_once",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='case',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['unknown', 'conflict', 'approval', 'contradiction'])), name='case_kind_known'),
+            model_name="case",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["unknown", "conflict", "approval", "contradiction"])),
+                name="case_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='case',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closed_as', ''), ('closed_at__isnull', True)), models.Q(('closed_as__in', ['ruled', 'resolved', 'moot']), ('closed_at__isnull', False)), _connector='OR'), name='case_closed_says_how'),
+            model_name="case",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("closed_as", ""), ("closed_at__isnull", True)),
+                    models.Q(("closed_as__in", ["ruled", "resolved", "moot"]), ("closed_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="case_closed_says_how",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('job', 'generation'), name='attempt_generation_once'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(fields=("job", "generation"), name="attempt_generation_once"),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['running', 'committed', 'failed', 'lost', 'released', 'waiting', 'uncertain', 'cancelled', 'skipped'])), name='attempt_status_known'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "running",
+                            "committed",
+                            "failed",
+                            "lost",
+                            "released",
+                            "waiting",
+                            "uncertain",
+                            "cancelled",
+                            "skipped",
+                        ],
+                    )
+                ),
+                name="attempt_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', True), ('status', jobs.status.AttemptStatus['RUNNING'])), models.Q(models.Q(('status', jobs.status.AttemptStatus['RUNNING']), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='attempt_ended_has_finished_at'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("finished_at__isnull", True), ("status", jobs.status.AttemptStatus["RUNNING"])),
+                    models.Q(
+                        models.Q(("status", jobs.status.AttemptStatus["RUNNING"]), _negated=True),
+                        ("finished_at__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="attempt_ended_has_finished_at",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', jobs.status.AttemptStatus['COMMITTED']), _negated=True), models.Q(('result__isnull', False), ('result_digest__isnull', False)), _connector='OR'), name='attempt_committed_has_digest'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", jobs.status.AttemptStatus["COMMITTED"]), _negated=True),
+                    models.Q(("result__isnull", False), ("result_digest__isnull", False)),
+                    _connector="OR",
+                ),
+                name="attempt_committed_has_digest",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(('staged_at__isnull', True), models.Q(('result__isnull', False), ('result_digest__isnull', False)), _connector='OR'), name='attempt_staged_has_digest'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("staged_at__isnull", True),
+                    models.Q(("result__isnull", False), ("result_digest__isnull", False)),
+                    _connector="OR",
+                ),
+                name="attempt_staged_has_digest",
+            ),
         ),
         migrations.AddIndex(
-            model_name='plan',
-            index=models.Index(models.F('job_id'), condition=models.Q(('job_id__isnull', False)), name='plan_job'),
+            model_name="plan",
+            index=models.Index(
+                models.F("job_id"), condition=models.Q(("job_id__isnull", False)), name="plan_job"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('action__in', [jobs.models.plan.PlanAction['RETRY'], jobs.models.plan.PlanAction['CANCEL'], jobs.models.plan.PlanAction['HOLD'], jobs.models.plan.PlanAction['UNHOLD']])), name='plan_action_known'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "action__in",
+                        [
+                            jobs.models.plan.PlanAction["RETRY"],
+                            jobs.models.plan.PlanAction["CANCEL"],
+                            jobs.models.plan.PlanAction["HOLD"],
+                            jobs.models.plan.PlanAction["UNHOLD"],
+                        ],
+                    )
+                ),
+                name="plan_action_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', [jobs.models.plan.PlanState['PLANNED'], jobs.models.plan.PlanState['RUNNING'], jobs.models.plan.PlanState['DONE'], jobs.models.plan.PlanState['ABORTED']])), name='plan_state_known'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            jobs.models.plan.PlanState["PLANNED"],
+                            jobs.models.plan.PlanState["RUNNING"],
+                            jobs.models.plan.PlanState["DONE"],
+                            jobs.models.plan.PlanState["ABORTED"],
+                        ],
+                    )
+                ),
+                name="plan_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('total__gte', 1)), name='plan_has_rows'),
+            model_name="plan",
+            constraint=models.CheckConstraint(condition=models.Q(("total__gte", 1)), name="plan_has_rows"),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('total__gte', django.db.models.expressions.CombinedExpression(models.F('done'), '+', models.F('skipped')))), name='plan_counts_within_total'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "total__gte",
+                        django.db.models.expressions.CombinedExpression(
+                            models.F("done"), "+", models.F("skipped")
+                        ),
+                    )
+                ),
+                name="plan_counts_within_total",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('done', 0), ('executor__isnull', True), ('skipped', 0), ('started_at__isnull', True)), models.Q(('executor__isnull', False), ('started_at__isnull', False)), _connector='OR'), name='plan_started_has_executor'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("done", 0), ("executor__isnull", True), ("skipped", 0), ("started_at__isnull", True)
+                    ),
+                    models.Q(("executor__isnull", False), ("started_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="plan_started_has_executor",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state__in', [jobs.models.plan.PlanState['RUNNING'], jobs.models.plan.PlanState['DONE']]), _negated=True), ('started_at__isnull', False), _connector='OR'), name='plan_running_was_started'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        (
+                            "state__in",
+                            [jobs.models.plan.PlanState["RUNNING"], jobs.models.plan.PlanState["DONE"]],
+                        ),
+                        _negated=True,
+                    ),
+                    ("started_at__isnull", False),
+                    _connector="OR",
+                ),
+                name="plan_running_was_started",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', False), ('state__in', [jobs.models.plan.PlanState['DONE'], jobs.models.plan.PlanState['ABORTED']])), models.Q(('ended_at__isnull', True), ('state__in', [jobs.models.plan.PlanState['PLANNED'], jobs.models.plan.PlanState['RUNNING']])), _connector='OR'), name='plan_ended_says_when'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("ended_at__isnull", False),
+                        (
+                            "state__in",
+                            [jobs.models.plan.PlanState["DONE"], jobs.models.plan.PlanState["ABORTED"]],
+                        ),
+                    ),
+                    models.Q(
+                        ("ended_at__isnull", True),
+                        (
+                            "state__in",
+                            [jobs.models.plan.PlanState["PLANNED"], jobs.models.plan.PlanState["RUNNING"]],
+                        ),
+                    ),
+                    _connector="OR",
+                ),
+                name="plan_ended_says_when",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', jobs.models.plan.PlanState['DONE']), _negated=True), ('total', django.db.models.expressions.CombinedExpression(models.F('done'), '+', models.F('skipped'))), _connector='OR'), name='plan_done_has_none_left'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", jobs.models.plan.PlanState["DONE"]), _negated=True),
+                    (
+                        "total",
+                        django.db.models.expressions.CombinedExpression(
+                            models.F("done"), "+", models.F("skipped")
+                        ),
+                    ),
+                    _connector="OR",
+                ),
+                name="plan_done_has_none_left",
+            ),
         ),
         migrations.AddIndex(
-            model_name='planrow',
-            index=models.Index(models.F('plan'), models.F('outcome'), models.F('id'), name='planrow_outcome'),
+            model_name="planrow",
+            index=models.Index(models.F("plan"), models.F("outcome"), models.F("id"), name="planrow_outcome"),
         ),
         migrations.AddConstraint(
-            model_name='planrow',
-            constraint=models.UniqueConstraint(models.F('plan'), models.F('job_id'), name='planrow_once'),
+            model_name="planrow",
+            constraint=models.UniqueConstraint(models.F("plan"), models.F("job_id"), name="planrow_once"),
         ),
         migrations.AddConstraint(
-            model_name='planrow',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('at__isnull', True), ('code', ''), ('outcome', jobs.models.plan.RowOutcome['PENDING'])), models.Q(('at__isnull', False), ('code', ''), ('outcome', jobs.models.plan.RowOutcome['DONE'])), models.Q(('at__isnull', False), ('outcome', jobs.models.plan.RowOutcome['SKIPPED']), models.Q(('code', ''), _negated=True)), _connector='OR'), name='planrow_outcome_says_when'),
+            model_name="planrow",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("at__isnull", True),
+                        ("code", ""),
+                        ("outcome", jobs.models.plan.RowOutcome["PENDING"]),
+                    ),
+                    models.Q(
+                        ("at__isnull", False), ("code", ""), ("outcome", jobs.models.plan.RowOutcome["DONE"])
+                    ),
+                    models.Q(
+                        ("at__isnull", False),
+                        ("outcome", jobs.models.plan.RowOutcome["SKIPPED"]),
+                        models.Q(("code", ""), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="planrow_outcome_says_when",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='proposal',
-            constraint=models.UniqueConstraint(condition=models.Q(('decision', '')), fields=('case',), name='proposal_open_once'),
+            model_name="proposal",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("decision", "")), fields=("case",), name="proposal_open_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='proposal',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decision', 'approved'), _negated=True), models.Q(('decided_by', models.F('by')), _negated=True), _connector='OR'), name='proposal_never_self'),
+            model_name="proposal",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("decision", "approved"), _negated=True),
+                    models.Q(("decided_by", models.F("by")), _negated=True),
+                    _connector="OR",
+                ),
+                name="proposal_never_self",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='proposal',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_at__isnull', True), ('decision', '')), models.Q(('decided_at__isnull', False), ('decision__in', ['approved', 'rejected', 'void'])), _connector='OR'), name='proposal_decided_says_who'),
+            model_name="proposal",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("decided_at__isnull", True), ("decision", "")),
+                    models.Q(
+                        ("decided_at__isnull", False), ("decision__in", ["approved", "rejected", "void"])
+                    ),
+                    _connector="OR",
+                ),
+                name="proposal_decided_says_who",
+            ),
         ),
         migrations.AddIndex(
-            model_name='savedview',
-            index=models.Index(models.F('page'), models.F('name'), condition=models.Q(('shared', True)), name='saved_view_shared'),
+            model_name="savedview",
+            index=models.Index(
+                models.F("page"),
+                models.F("name"),
+                condition=models.Q(("shared", True)),
+                name="saved_view_shared",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='savedview',
-            constraint=models.UniqueConstraint(fields=('owner', 'page', 'name'), name='saved_view_once'),
+            model_name="savedview",
+            constraint=models.UniqueConstraint(fields=("owner", "page", "name"), name="saved_view_once"),
         ),
         migrations.AddConstraint(
-            model_name='savedview',
-            constraint=models.CheckConstraint(condition=models.Q(('page__in', ('inbox', 'jobs'))), name='saved_view_page_known'),
+            model_name="savedview",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("page__in", ("inbox", "jobs"))), name="saved_view_page_known"
+            ),
         ),
     ]
