@@ -32,6 +32,8 @@ class Claimed:
     max_attempts: int
     timeout: float | None
     ruled: dict[str, Any] | None
+    traceparent: str
+    """The trace in which the job was enqueued; may be empty."""
     surely_ends: float
     """Boot time, counted from before the claim or renewal was sent; nothing is sent from then on."""
     cancel_generation: int | None = None
@@ -102,6 +104,7 @@ class Leases:
                 max_attempts=one["max_attempts"],
                 timeout=one["timeout"],
                 ruled=one["ruled"],
+                traceparent=one["traceparent"],
                 # `waited`: what the server counted from our request to its claim; the lease began no sooner.
                 surely_ends=sent + told["waited"] + one["ttl_seconds"],
             )
