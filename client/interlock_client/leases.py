@@ -32,12 +32,12 @@ class Claimed:
     max_attempts: int
     timeout: float | None
     ruled: dict[str, Any] | None
-    traceparent: str
-    """The trace in which the job was enqueued; may be empty."""
     surely_ends: float
     """Boot time, counted from before the claim or renewal was sent; nothing is sent from then on."""
     cancel_generation: int | None = None
     """The newest cancel number: what a renewal presents."""
+    traceparent: str = ""
+    """The trace in which the job was enqueued; may be empty."""
     lost: str = ""
     lines: list[str] = field(default_factory=list)
 

@@ -201,7 +201,7 @@ class CasesView(CaseBase):
         found = filters.narrow(
             self.visible(Caller.of(request)), query, besides=paging.ROWS, by=CaseFilter, request=request
         )
-        page = Paging.of(query).page(found, small=True)
+        page = Paging.of(query, "cases").page(found, small=True)
         return Response(page.document(request.path, docket.entry))
 
 

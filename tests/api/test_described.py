@@ -123,9 +123,9 @@ def far(db):
 
 def claim_anew(api: Any, known: dict[str, list[Any]], kind: str, *, grants: bool) -> None:
     """Put a lease into the world that is alive, with an effect that is prepared or may be sent."""
-    by = {"actor": "test", "reason": "the requests so far may have closed everything"}
-    Job.objects.open_claims(**by)
-    Job.objects.resume_queue("default", **by)
+    # The requests so far may have closed everything.
+    Job.objects.open_claims(actor="test", reason="r")
+    Job.objects.resume_queue("default", actor="test", reason="r")
     enqueued(priority=100)
     worker, grant = f"far:1:{uuid.uuid4().hex}", {"grant_id": str(uuid.uuid4())}
     body = {"worker": {"id": worker}, "queues": ["default"], "kinds": [KIND]}

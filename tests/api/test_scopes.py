@@ -122,7 +122,7 @@ def test_address_takes_its_scope_and_no_other(db, name):
 def test_token_limited_to_queues_reaches_no_further(db, name):
     """Elsewhere nothing exists for it; the whole cluster is not its matter.
 
-    A worker's token claims from its queues (test_claims.py), then presents leases of its own (test_leases.py).
+    What a worker's token may do besides is for its own leases: test_claims.py, test_leases.py.
     """
     job_id = build.enqueue(queue="default")
     route = routes()[name]
