@@ -181,3 +181,9 @@ def why(explanation: Explanation, now: datetime) -> str:
             shown[name] = value
     # A sentence that ends in a reason which nobody gave.
     return sentence(explanation.code, shown).rstrip(" :")
+
+
+def plan(action: str) -> str:
+    """Return what a mass action does, as a button says it."""
+    words = {"retry": _("Retry"), "cancel": _("Cancel"), "hold": _("Hold"), "unhold": _("Lift the hold")}
+    return words.get(action, action)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from jobs.handlers import PLAN, PLANS, job
@@ -16,4 +15,4 @@ def carry_out(ctx: Context, plan: str) -> dict[str, int]:
     """Go through the rows of a mass action."""
     from jobs.operations import planrun
 
-    return planrun.run(ctx, uuid.UUID(plan))
+    return planrun.run(ctx, plan)

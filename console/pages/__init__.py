@@ -14,6 +14,7 @@ from console.pages.inbox import InboxPage, NextCase
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
+from console.pages.plans import AbortPlan, ExecutePlan, PlanPage, PlansPage, PreparePlan
 from console.pages.preferences import PreferencesPage
 from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
@@ -60,6 +61,9 @@ MENU = [
         "refusals/",
         RefusalsPage.as_view(),
         40,
+    ),
+    MenuPage(
+        "control", _("Mass actions"), "admin:plans", VIEW, "n-queues", "plans/", PlansPage.as_view(), 30
     ),
     MenuPage(
         "control",
@@ -111,6 +115,15 @@ DETAILS = [
         "n-token",
         "tokens/<int:token_id>/revoke/",
         RevokeToken.as_view(),
+    ),
+    *(
+        MenuPage("control", _("Mass actions"), f"admin:{name}", VIEW, "n-queues", where, view)
+        for name, where, view in [
+            ("plan-new", "plans/new/", PreparePlan.as_view()),
+            ("plan", "plans/<uuid:plan_id>/", PlanPage.as_view()),
+            ("plan-execute", "plans/<uuid:plan_id>/execute/", ExecutePlan.as_view()),
+            ("plan-abort", "plans/<uuid:plan_id>/abort/", AbortPlan.as_view()),
+        ]
     ),
     MenuPage("decide", _("Case"), "admin:case", SEE, "n-inbox", CASE, CasePage.as_view()),
     MenuPage("decide", _("Next case"), "admin:next-case", SEE, "n-inbox", "cases/next/", NextCase.as_view()),

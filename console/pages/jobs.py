@@ -20,6 +20,7 @@ from console.pages.base import Page
 from console.walk import Stretch
 from jobs.explain import Explanation, explain_many
 from jobs.models import Attempt, FenceRefusal, Job
+from jobs.operations.plans import PERMISSIONS
 from jobs.status import AttemptStatus
 
 ROW = [
@@ -122,6 +123,8 @@ class JobsPage(Page):
             "problems": self.problems,
             "status_kept": [] if self.problems else self.request.GET.getlist("status"),
             "search": self.request.GET.get("q", ""),
+            "may_plan": any(self.request.user.has_perm(needed) for needed in PERMISSIONS.values()),
+            "plan_url": "" if self.problems else self._plan_url(),
             "views": saved.tabs(
                 self.request, "jobs", "" if self.problems else urlencode(self._kept_except())
             ),
@@ -199,6 +202,11 @@ class JobsPage(Page):
         if clean["top"] and not clean["before"]:  # what came since is counted, not shown
             matching, scope = matching.filter(id__lte=clean["top"]), scope.filter(id__lte=clean["top"])
         return walk.older(matching, scope, before=clean["before"])
+
+    def _plan_url(self) -> str:
+        """Return where a plan for what is listed begins; nowhere while nothing is filtered by."""
+        kept = self._kept_except()
+        return f"{reverse('admin:plan-new')}?{urlencode(kept)}" if kept else ""
 
     def _active(self) -> list[tuple[Any, str, str]]:
         """Return (label, value, address without it) for each filter in use."""

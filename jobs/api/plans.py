@@ -74,17 +74,23 @@ class Filters(Object):
 
     expected = _("An object of filters is needed here.")
     TYPES: ClassVar[dict[str, type]] = {"array": list, "integer": int, "string": str}
+    WRONG: ClassVar[dict[type, Any]] = {
+        list: _("A list of texts is needed here."),
+        int: _("A whole number is needed here."),
+        str: _("Text is needed here."),
+    }
 
     def to_internal_value(self, data: Any) -> QueryDict:
-        known, query = filters.described(filters.JobFilter), QueryDict(mutable=True)
-        for name, value in super().to_internal_value(data).items():
-            wanted = self.TYPES[known[name]["type"]] if name in known else type(value)
-            if type(value) is not wanted or (
-                wanted is list and not (value and all(isinstance(v, str) for v in value))
-            ):
-                detail = _("A list of texts is needed here.") if wanted is list else _("This is no value.")
-                raise serializers.ValidationError({name: [detail]})
-            query.setlist(name, value if isinstance(value, list) else [str(value)])
+        known = filters.described(filters.JobFilter)
+        query = QueryDict(mutable=True)
+        given: dict[str, Any] = super().to_internal_value(data)
+        for name, value in given.items():
+            # A name that is not known is told of by the filters themselves.
+            wanted: type = self.TYPES[known[name]["type"]] if name in known else type(value)
+            values: list[Any] = value if isinstance(value, list) else [str(value)]
+            if type(value) is not wanted or not values or not all(isinstance(v, str) for v in values):
+                raise serializers.ValidationError({name: [self.WRONG.get(wanted, self.expected)]})
+            query.setlist(name, values)
         return query
 
     def described(self) -> Schema:

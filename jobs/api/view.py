@@ -64,6 +64,9 @@ class View(APIView):
         """Return what the body says; raises ValidationError naming every member that is wrong."""
         given = self.bodies[str(request.method)](data=request.data)
         given.is_valid(raise_exception=True)
+        if request.META.get("CONTENT_LENGTH", "0") in ("", "0"):
+            # REST framework reads nothing as an empty object; nothing is what a broken client sends.
+            raise Problem("invalid-body", errors=[{"pointer": "", "detail": _("An object is needed here.")}])
         return dict(given.validated_data)
 
     @staticmethod

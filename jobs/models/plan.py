@@ -90,8 +90,8 @@ class Plan(models.Model):
     """The code of what stopped it, where no person did."""
 
     class Meta:
-        default_permissions = ("view",)
-        indexes = (models.Index(F("id").desc(), name="plan_newest"),)
+        default_permissions = ()
+        indexes = (models.Index("job_id", condition=Q(job_id__isnull=False), name="plan_job"),)
         constraints = (
             models.CheckConstraint(name="plan_action_known", condition=Q(action__in=list(PlanAction))),
             models.CheckConstraint(name="plan_state_known", condition=Q(state__in=STORED)),
@@ -151,7 +151,7 @@ class PlanRow(models.Model):
     at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        default_permissions = ("view",)
+        default_permissions = ()
         indexes = (models.Index("plan", "outcome", "id", name="planrow_outcome"),)
         constraints = (
             models.UniqueConstraint("plan", "job_id", name="planrow_once"),

@@ -6,7 +6,6 @@ where it was, and two runs at once (a worker that lost its lease and does not kn
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -41,14 +40,14 @@ class _Taken(Exception):
     """Another run of the same plan has dealt with the row."""
 
 
-def run(ctx: Context, plan_id: uuid.UUID, *, using: str = DEFAULT_DB_ALIAS) -> dict[str, int]:
+def run(ctx: Context, plan_id: str, *, using: str = DEFAULT_DB_ALIAS) -> dict[str, int]:
     """Go through the rows that are left, until the last one or until the plan is ended.
 
     Returns how many are done and skipped in all. Raises Skip for a job that the plan was not begun with.
     """
     begun = Plan.objects.using(using).select_related("executor", "token")
-    plan = begun.filter(pk=plan_id, job_id=ctx.job.id).first()
-    if plan is None:
+    plan = begun.filter(job_id=ctx.job.id).first()
+    if plan is None or str(plan.id) != plan_id:
         raise Skip("PLAN_NOT_ITS_JOB", "no plan was begun with this job")
     try:
         with audit.through(Source(plan.source), **_door(plan)):

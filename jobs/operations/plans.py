@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -25,7 +27,7 @@ from jobs.models import ApiToken, Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState
 from jobs.operations.actor import CANCEL, HOLD, RETRY, admit
 from jobs.outcomes import Refused
-from jobs.status import TERMINAL, JobStatus
+from jobs.status import CLAIMABLE, TERMINAL, UNFINISHED, JobStatus
 from jobs.verbs.base import need_reason
 
 PERMISSIONS = {
@@ -38,8 +40,11 @@ GOOD_FOR = timedelta(minutes=10)
 """How long a plan may be executed: what was seen is soon no more what is."""
 UNTYPED = 20
 """Up to so many jobs it takes no typed confirmation."""
-ENDED = sorted(TERMINAL - {JobStatus.SUCCEEDED})
-ODD = sorted({JobStatus.BLOCKED, JobStatus.UNCERTAIN})
+ENDED = TERMINAL - {JobStatus.SUCCEEDED}
+ODD = {JobStatus.BLOCKED, JobStatus.UNCERTAIN}
+Part = tuple[AbstractSet[JobStatus], QuerySet[Job]]
+Filters = Sequence[tuple[str, str]]
+"""Names and values, as console and API know them; `status` means the same in both."""
 TOO_LONG = "57014"
 """What PostgreSQL says of a statement that its time-out ended."""
 
@@ -65,7 +70,7 @@ def prepare(
     *,
     actor: Any,
     reason: str,
-    filters: Sequence[tuple[str, str]] = (),
+    filters: Filters = (),
     ids: Sequence[uuid.UUID] = (),
     using: str = DEFAULT_DB_ALIAS,
     now: datetime | None = None,
@@ -80,7 +85,7 @@ def prepare(
     by = admit(actor, PERMISSIONS[action]).signature
     if not filters and not ids:
         raise Refused("PLAN_FILTER_EMPTY")
-    found = candidates(action, jobs.filter(id__in=ids) if ids else jobs, using=using)
+    found = _candidates(action, jobs.filter(id__in=ids) if ids else jobs, filters, using)
     if not found:
         raise Refused("PLAN_EMPTY")
     # Children before their parents where a parent's end would end them, after them where they need it.
@@ -179,39 +184,72 @@ def needs_typing(plan: Plan) -> bool:
     return plan.total > UNTYPED
 
 
-def candidates(action: PlanAction, jobs: QuerySet[Job], *, using: str = DEFAULT_DB_ALIAS) -> list[Found]:
+def count(
+    action: PlanAction, jobs: QuerySet[Job], *, filters: Filters = (), using: str = DEFAULT_DB_ALIAS
+) -> int:
+    """Return how many of `jobs` a plan would take: exact up to PLAN_ROWS, and more than that beyond.
+
+    Raises Refused PLAN_SEARCH_LONG.
+    """
+    most, number = settings.INTERLOCK["PLAN_ROWS"], 0
+    with _searching(using):
+        for source in _sources(action, jobs.using(using), filters):
+            if number <= most:
+                number += source.values("id")[: most + 1 - number].count()
+    return number
+
+
+def _candidates(action: PlanAction, jobs: QuerySet[Job], filters: Filters, using: str) -> list[Found]:
     """Return those of `jobs` that the action is possible for, read along the indexes that hold them.
 
     Raises Refused PLAN_TOO_LARGE, and PLAN_SEARCH_LONG where the filter finds few among very many.
     """
     most = settings.INTERLOCK["PLAN_ROWS"]
-    found: dict[uuid.UUID, Found] = {}
+    found: list[Found] = []
+    with _searching(using):
+        for source in _sources(PlanAction(action), jobs.using(using), filters):
+            found += [Found(*row) for row in source.values_list(*FIELDS)[: most + 1]]
+            if len(found) > most:
+                raise Refused("PLAN_TOO_LARGE", most=most)
+    return found
+
+
+@contextmanager
+def _searching(using: str) -> Iterator[None]:
     try:
         with reading(using):
-            for source in _sources(action, jobs.using(using).exclude(kind=PLAN)):
-                rows = source.order_by().values_list(*FIELDS)[: most + 1]
-                found |= {row[0]: Found(*row) for row in rows}
-                if len(found) > most:
-                    raise Refused("PLAN_TOO_LARGE", most=most)
+            yield
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != TOO_LONG:
             raise
         raise Refused("PLAN_SEARCH_LONG") from error
-    return list(found.values())
 
 
-def _sources(action: PlanAction, jobs: QuerySet[Job]) -> list[QuerySet[Job]]:
-    if action == PlanAction.RETRY:
-        return [indexed.abnormal(jobs.filter(status__in=ENDED))]
-    if action == PlanAction.UNHOLD:
-        return [indexed.held(jobs).exclude(status__in=TERMINAL)]
-    if action == PlanAction.HOLD:
-        jobs = jobs.filter(hold_reason="")
-    else:  # whom it was asked for already need not be asked again
-        jobs = jobs.filter(cancel_requested_at__isnull=True)
-    unheld = [indexed.ready(jobs), indexed.due(jobs), indexed.running(jobs)]
-    others = [indexed.abnormal(jobs.filter(status__in=ODD))]
-    return unheld + others + ([indexed.held(jobs).exclude(status__in=TERMINAL)] if action == "cancel" else [])
+def _sources(action: PlanAction, jobs: QuerySet[Job], filters: Filters) -> list[QuerySet[Job]]:
+    """Return the jobs that an action is possible for, in parts that have none in common.
+
+    A part that holds none of the statuses that are filtered for is left out: it would be read in vain.
+    """
+    jobs = jobs.exclude(kind=PLAN).order_by()
+    held = indexed.held(jobs).exclude(status__in=TERMINAL)
+    if action == PlanAction.CANCEL:  # whom it was asked for already need not be asked again
+        jobs, held = (part.filter(cancel_requested_at__isnull=True) for part in (jobs, held))
+    free = jobs.filter(hold_reason="")
+    of_held: Part = (UNFINISHED, held)
+    of_free: list[Part] = [
+        (CLAIMABLE, indexed.ready(jobs)),
+        (CLAIMABLE, indexed.due(jobs)),
+        ({JobStatus.RUNNING}, indexed.running(free)),
+        (ODD, indexed.abnormal(free.filter(status__in=ODD))),
+    ]
+    parts: dict[PlanAction, list[Part]] = {
+        PlanAction.RETRY: [(ENDED, indexed.abnormal(jobs.filter(status__in=ENDED)))],
+        PlanAction.CANCEL: [*of_free, of_held],
+        PlanAction.HOLD: of_free,
+        PlanAction.UNHOLD: [of_held],
+    }
+    wanted = {value for name, value in filters if name == "status"}
+    return [part for statuses, part in parts[action] if not wanted or wanted & set(statuses)]
 
 
 def _summary(found: Sequence[Found]) -> dict[str, Any]:

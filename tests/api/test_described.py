@@ -21,7 +21,8 @@ from jobs.api import openapi, urls
 from jobs.api.artefacts import Bytes
 from jobs.effect_kinds import effect_kind
 from jobs.models import ApiToken, Change, Job, Proposal
-from jobs.operations import cases
+from jobs.models.plan import PlanAction
+from jobs.operations import cases, plans
 from jobs.status import JobStatus
 from tests import build
 from tests.api import described
@@ -71,6 +72,10 @@ def known(db, settings):
     found = [build.id_of(build.job(status)) for status in JobStatus]
     found += [build.enqueue({"hidden": "x"}, label="é", unique_key="k1"), build.enqueue(queue="mail")]
     matters = [scene.unknown(), scene.approval()]
+    planner = scene.user("planner", "hold_job")
+    planned = [
+        plans.prepare(PlanAction.HOLD, Job.objects.all(), actor=planner, reason="r", ids=found) for _ in "123"
+    ]
     build.register("w:1:a")
     seen = [cases.look(matter.case.id) for matter in matters]
     return {
@@ -80,6 +85,7 @@ def known(db, settings):
         "proposal_id": [str(pk) for pk in Proposal.objects.values_list("pk", flat=True)],
         "snapshot": [view.snapshot for view in seen],
         "version": [view.case.version for view in seen],
+        "plan_id": [str(plan.id) for plan in planned],
         "name": ["default", "mail"],
         "queue": ["default", "mail"],
         "worker_id": ["w:1:a"],

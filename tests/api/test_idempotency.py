@@ -40,7 +40,9 @@ def send(api: Api, run: str, asked: tuple[str | None, int]) -> tuple[int, dict[s
 @rules(20)
 @given(steps=st.lists(ASKED | st.just("end"), max_size=7))
 def test_request_after_request_gets_the_keys_job_or_is_told_of_it(api, steps):
-    run, before, held, made = uuid.uuid4().hex, Job.objects.count(), {}, []
+    run, before = uuid.uuid4().hex, Job.objects.count()
+    held: dict[str | None, tuple[str, int]] = {}
+    made: list[uuid.UUID] = []
     for step in steps:
         if step == "end":
             for job_id in made:

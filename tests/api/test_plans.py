@@ -46,6 +46,7 @@ def test_plan_is_prepared_executed_and_followed(ops):
 def test_abort_before_the_start_leaves_everything(ops):
     failed(1)
     at = f"/bulk-plans/{prepare(ops).json()['id']}"
+    assert ops.send(b"", f"{at}/abort").json()["code"] == "invalid-body"
     assert ops.send({}, f"{at}/abort").json()["state"] == "aborted"
     assert ops.send({}, f"{at}/execute").json()["refusal"] == "PLAN_ENDED"
     assert not Job.objects.filter(kind=handlers.PLAN).exists()

@@ -17,17 +17,23 @@ from jobs.models import (
     Change,
     EffectSlot,
     FenceRefusal,
+    Job,
     Minute,
+    Plan,
     Queue,
     Scheduler,
     Worker,
 )
+from jobs.models.plan import PlanAction
+from jobs.operations import plans
 from tests import build
 from tests.console import matters, urltable
 from tests.console.people import ROLES
 
+EVERY_ROLE = (*ROLES, "nobody", "outsider", "anonymous")
 EVERYBODY = "everybody"
 STAFF = "staff"
+pytestmark = pytest.mark.looks_alike
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,11 @@ MATRIX: dict[str, Row] = {
     "admin:epoch-raise": Row("raise_epoch"),
     "admin:claims-close": Row("raise_epoch"),
     "admin:claims-open": Row("raise_epoch"),
+    "admin:plans": Row("view_job"),
+    "admin:plan-new": Row("view_job", query="?status=failed"),
+    "admin:plan": Row("view_job", lambda job: [Plan.objects.get().pk]),
+    "admin:plan-execute": Row("view_job", lambda job: [Plan.objects.get().pk], answer=302),
+    "admin:plan-abort": Row("view_job", lambda job: [Plan.objects.get().pk], answer=302),
     "admin:drills": Row("view_job"),
     "admin:conversions": Row("view_job"),
     "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
@@ -115,7 +126,6 @@ def one_of_each(job, django_user_model):
     """A row in every table."""
     from jobs.ledger import worker as worker_rows
     from jobs.ledger.session import transact
-    from jobs.models import Job
     from jobs.vocabulary import JOB
 
     def write(session):
@@ -147,6 +157,8 @@ def one_of_each(job, django_user_model):
     transact(write, using="default", vocabulary=JOB, now=build.T0, durable=False, fenced=False)
     Job.objects.pause_queue("mail", actor="someone", reason="why", now=build.T0)
     ApiToken.objects.issue("t", user=django_user_model.objects.create_user("o"), scopes=[], queues=[])
+    root = django_user_model.objects.create_superuser("root")
+    plans.prepare(PlanAction.CANCEL, Job.objects.all(), actor=root, reason="why", ids=[build.enqueue()])
     return job
 
 
@@ -156,13 +168,13 @@ def test_every_address_has_a_row():
     assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("name", MATRIX)
-def test_page_is_for_whom_its_permission_says(name, browse, one_of_each):
-    row = MATRIX[name]
-    url = "/no/such/page/" if name == "admin:" else reverse(name, args=row.arguments(one_of_each))
-    url += row.query
-    for role in (*ROLES, "nobody", "outsider", "anonymous"):
-        answer = browse(role).get(url).status_code
+@pytest.mark.parametrize("role", EVERY_ROLE)
+def test_pages_are_for_whom_their_permissions_say(role, browse, one_of_each):
+    client, wrong = browse(role), {}
+    for name, row in MATRIX.items():
+        with build.undone():
+            url = "/no/such/page/" if name == "admin:" else reverse(name, args=row.arguments(one_of_each))
+            answer = client.get(url + row.query).status_code
         if row.permission == EVERYBODY:
             # Somebody who may use the console is past the log-in already.
             expected = 302 if role in (*ROLES, "nobody") else 200
@@ -172,7 +184,9 @@ def test_page_is_for_whom_its_permission_says(name, browse, one_of_each):
             expected = row.answer
         else:
             expected = 403
-        assert answer == expected, (name, role)
+        if answer != expected:
+            wrong[name] = (answer, expected)
+    assert wrong == {}
 
 
 def test_nothing_can_be_written_through_a_window(browse, one_of_each):
@@ -215,30 +229,40 @@ ACTS: dict[str, set[str]] = {
 """Who may send each form of a case. What is sent here says not what was seen, so that nothing happens."""
 
 
-@pytest.mark.parametrize("act", ACTS)
-def test_form_of_a_case_is_for_whom_it_says(act, browse, job):
-    url = reverse(f"admin:case-{act}", args=MATRIX[f"admin:case-{act}"].arguments(job))
-    for role in (*ROLES, "nobody", "outsider", "anonymous"):
-        expected = 302 if role in ("outsider", "anonymous") else 400 if role in ACTS[act] else 403
-        assert browse(role).post(url).status_code == expected, role
+@pytest.mark.parametrize("role", EVERY_ROLE)
+def test_forms_of_a_case_are_for_whom_they_say(role, browse, job):
+    client, wrong = browse(role), {}
+    for act, roles in ACTS.items():
+        expected = 302 if role in ("outsider", "anonymous") else 400 if role in roles else 403
+        with build.undone():
+            answer = client.post(
+                reverse(f"admin:case-{act}", args=MATRIX[f"admin:case-{act}"].arguments(job))
+            ).status_code
+        if answer != expected:
+            wrong[act] = (answer, expected)
+    assert wrong == {}
 
 
 OPERATIONS = [name for name in MATRIX if name.startswith(("admin:job-", "admin:queue-", "admin:worker-"))]
 OPERATIONS += [name for name in MATRIX if name.startswith(("admin:epoch-", "admin:claims-"))]
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operation_is_sent_only_by_whom_its_permission_says_and_never_without_a_reason(
-    name, browse, one_of_each
+@pytest.mark.parametrize("role", EVERY_ROLE)
+def test_operations_are_sent_only_by_whom_their_permissions_say_and_never_without_a_reason(
+    role, browse, one_of_each
 ):
-    row = MATRIX[name]
-    url = reverse(name, args=row.arguments(one_of_each)) + row.query
+    client, wrong = browse(role), {}
     before = AuditEntry.objects.count()
-    for role in (*ROLES, "nobody", "outsider", "anonymous"):
+    for name in OPERATIONS:
+        row = MATRIX[name]
         expected = 302 if role in ("outsider", "anonymous") else 403
         expected = 400 if row.permission in GROUPS.get(role, ()) else expected
-        assert browse(role).post(url).status_code == expected, role
-    assert AuditEntry.objects.count() == before
+        with build.undone():
+            answer = client.post(reverse(name, args=row.arguments(one_of_each)) + row.query).status_code
+            assert AuditEntry.objects.count() == before, name
+        if answer != expected:
+            wrong[name] = (answer, expected)
+    assert wrong == {}
 
 
 def test_every_form_of_a_case_has_a_row():

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from tests.console.test_access import MATRIX, one_of_each  # noqa: F401  (a fixture)
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 INLINE = re.compile(
     r"<script(?![^>]*\bsrc=)|<style|\sstyle\s*=|\son[a-z]+\s*=|javascript:|hx-on", re.IGNORECASE
 )

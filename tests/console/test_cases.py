@@ -21,7 +21,7 @@ from tests.console.test_escape import EVIL, TAGS
 from tests.console.test_queries import cost
 from tests.operations import scene
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 PEOPLE = ("adjudicator", "approver")
 ACTS = ["rule", "take", "give-back", "park", "comment", "inquire"]
 

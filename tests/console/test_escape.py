@@ -19,18 +19,12 @@ from jobs.vocabulary import JOB
 from tests import build
 from tests.console import matters
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 EVIL = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "'><svg/onload=alert(1)>",
-    "</pre></textarea><b>x",
-    "{{ 7|add:7 }}{% now 'Y' %}",
-    "javascript:alert(1)",
-    "</title><script src=//evil.example></script>",
-    "&lt;b&gt;&#60;i&#62;",
-    "\u202egnp.exe",
+    '<script>alert(1)</script>"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)></pre></textarea><b>x{{ 7|add:7 }}{% now 'Y' %}",
+    "\u202ejavascript:alert(1)</title><script src=//evil.example></script>&lt;b&gt;&#60;i&#62;",
 ]
 TAGS = re.compile(r"<(script|img|svg|b|i|iframe)\b[^>]*(alert|onerror|onload|evil)", re.IGNORECASE)
 

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group, Permission
 
 from console import groups
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 
 def held(name):

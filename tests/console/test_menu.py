@@ -10,7 +10,7 @@ from console.site import register_page, site
 from jobs.models import Job
 from tests import build
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 
 @pytest.fixture(autouse=True)

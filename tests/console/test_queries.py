@@ -38,6 +38,7 @@ def of_every_status(times):
         "workers",
         "refusals",
         "scheduler",
+        "plans",
         "drain",
         "audit",
         "drills",

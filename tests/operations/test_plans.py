@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from jobs import audit, handlers
 from jobs.context import Cancelled, Context
 from jobs.explain import clock
 from jobs.models import ApiToken, AuditEntry, Job, Plan, PlanRow
 from jobs.models.audit import Source
-from jobs.models.plan import PlanState
+from jobs.models.plan import PlanAction, PlanState
 from jobs.operations import jobwork, planrun, plans
 from jobs.outcomes import Ending, Refused
 from jobs.status import JobStatus
@@ -34,7 +38,7 @@ def ola():
 
 def failed(count):
     """Return so many failed jobs, oldest first."""
-    calls = [(build.KIND, {}, build.options(label="batch"))] * count
+    calls: Any = [(build.KIND, {}, build.options(label="batch"))] * count
     Job.objects.enqueue_many(calls, now=build.T0)
     runtime = Job.objects.runtime
     leases = runtime.claim(
@@ -46,9 +50,9 @@ def failed(count):
     return sorted(build.id_of(lease) for lease in leases)
 
 
-def prepare(action, who, ids=(), **more):
+def prepare(action, who, ids=(), jobs=None, **more):
     given = {"reason": "ticket 7", "filters": () if ids else TICKET} | more
-    return plans.prepare(action, Job.objects.all(), actor=who, ids=ids, **given)
+    return plans.prepare(PlanAction(action), jobs or Job.objects.all(), actor=who, ids=ids, **given)
 
 
 def work(worker=None):
@@ -155,6 +159,27 @@ def test_plan_is_bounded(ola, settings):
     with pytest.raises(Refused, match="More than 2 jobs"):
         prepare("retry", ola)
     assert not Plan.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "parts", "count"),
+    [("failed", "cancel", 0, 0), ("failed", "retry", 1, 2), ("running", "hold", 1, 0)],
+)
+def test_part_that_holds_no_status_filtered_for_is_not_read(db, status, action, parts, count):
+    failed(2)
+    with CaptureQueriesContext(connection) as queries:
+        found = plans.count(action, Job.objects.filter(status=status), filters=[("status", status)])
+    assert (sum("jobs_job" in query["sql"] for query in queries), found) == (parts, count)
+
+
+@pytest.mark.parametrize("action", PlanAction)
+def test_jobs_are_looked_for_along_the_indexes_of_their_states(db, action):
+    with connection.cursor() as cursor:
+        if connection.features.has_select_for_update:
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+    for part in plans._sources(action, Job.objects.filter(label__icontains="x"), ()):
+        plan = part.values_list(*plans.FIELDS)[:11].explain()
+        assert re.search("job_(ready|due|running|abnormal|held)", plan), plan
 
 
 def test_more_than_twenty_take_their_number_typed(ola):
@@ -284,5 +309,5 @@ def test_plans_own_jobs_are_in_no_plan(ola):
     failed(1)
     plans.execute(prepare("retry", ola).id, actor=ola)
     with pytest.raises(Refused) as refused:
-        plans.prepare("cancel", Job.objects.filter(kind=handlers.PLAN), actor=ola, reason="r", filters=TICKET)
+        prepare("cancel", ola, filters=[("kind", handlers.PLAN)], jobs=Job.objects.filter(kind=handlers.PLAN))
     assert refused.value.code == "PLAN_EMPTY"
