@@ -4,7 +4,7 @@
 |---|---|---|
 | S60 | U+0000 is a 500 on PostgreSQL | here; test_list, test_bodies (paths, header, cookie, JSON) |
 | S61 | a lone surrogate is stored | test_strictjson, test_bodies, test_job; pairs: test_enqueue |
-| S62 | NaN, 10^400, a key given twice | test_strictjson, test_bodies; results: tests/worker/test_bad_endings |
+| S62 | NaN, 10^400, a key twice | test_strictjson, test_bodies; results: tests/worker/test_bad_endings |
 | S63 | deep nesting is a 500 | test_strictjson, test_bodies (the deepest that is taken can be shown) |
 | S64 | a huge number in a filter, an id, a body | here (If-Match); test_list, test_bodies, test_enqueue |
 | S65 | an oversized page, another's cursor | here; test_list |
