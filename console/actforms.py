@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console.forms import JsonField
+from jobs.operations.cluster import HIGHEST_FLOOR
 
 REASON = 1000
 EDITED = 100_000
@@ -169,7 +170,7 @@ class RaiseForm(ReasonForm):
         ),
         required=False,
         min_value=0,
-        max_value=2**62,
+        max_value=HIGHEST_FLOOR,
     )
     typed = forms.CharField(
         label="", max_length=80, widget=forms.TextInput(attrs={"class": "mono", "autocomplete": "off"})

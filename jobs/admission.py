@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from uuid_utils.compat import uuid7
 
-from jobs import canon, errors, handlers, redact
+from jobs import canon, errors, handlers, redact, traceparent
 from jobs.handlers import Options
 from jobs.outcomes import Ending, InvalidJob, Lease
 from jobs.retry import Backoff
@@ -57,6 +57,7 @@ def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> di
         "concurrency_key": _key("concurrency_key", given.concurrency_key),
         "parent_id": _id("parent_id", given.parent_id),
         "enqueued_by": _text("enqueued_by", given.enqueued_by, 150) or "",
+        "traceparent": _trace(given.traceparent),
         "delay": _seconds("delay", given.delay),
         "due_at": instant("due_at", given.due_at),
         "deadline": _seconds("deadline", given.deadline),
@@ -156,6 +157,12 @@ def _text(field: str, value: str | None, limit: int) -> str | None:
         raise InvalidJob(field, f"at most {limit} characters, not {len(value)}")
     if "\0" in value or not _encodes(value):
         raise InvalidJob(field, "no U+0000 and no lone surrogates")
+    return value
+
+
+def _trace(value: str) -> str:
+    if value and (not isinstance(value, str) or traceparent.parse(value) != value):
+        raise InvalidJob("traceparent", "as the W3C writes it: 00-, 32, 16 and 2 hex digits")
     return value
 
 

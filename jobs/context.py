@@ -149,6 +149,11 @@ class Context:
             ends.append(held.lease.started_at + timedelta(seconds=waited + held.handler.timeout))
         return min(ends, default=None)
 
+    @property
+    def traceparent(self) -> str:
+        """The trace in which the job was enqueued, for calls to others and for children; may be empty."""
+        return self._held.lease.traceparent
+
     def checkpoint(self) -> None:
         """Return if the attempt may go on; raises LeaseLost, TimedOut or Cancelled."""
         held = self._held

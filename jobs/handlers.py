@@ -48,6 +48,7 @@ class Options:
     label: str | None = None
     max_attempts: int | None = None
     enqueued_by: str = ""
+    traceparent: str = ""
 
 
 @dataclass(frozen=True)

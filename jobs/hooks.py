@@ -22,8 +22,8 @@ IdsCallback = Callable[[Sequence[Any]], None]
 class RuntimeHooks:
     """The empty hooks: a table with nothing beside it. Each runs inside the transaction of its write."""
 
-    def claimed(self, session: Session, taken: Sequence[Lease]) -> None:
-        """Jobs were claimed."""
+    def claimed(self, session: Session, taken: Sequence[Lease], *, traceparent: str = "") -> None:
+        """Jobs were claimed, by a request of that trace."""
 
     def lost(
         self, session: Session, attempt_ids: Sequence[Any], job_ids: Sequence[Any], *, error_code: str
@@ -76,8 +76,8 @@ class JobHooks(RuntimeHooks):
         self.on_ended: list[IdsCallback] = []
         self.on_recovered: list[IdsCallback] = []
 
-    def claimed(self, session: Session, taken: Sequence[Lease]) -> None:
-        settle.open_attempts(session, [lease.job_id for lease in taken])
+    def claimed(self, session: Session, taken: Sequence[Lease], *, traceparent: str = "") -> None:
+        settle.open_attempts(session, [lease.job_id for lease in taken], traceparent=traceparent)
         worker.add_change(session, "claim", [[lease.job_id, "running"] for lease in taken])
 
     def lost(

@@ -93,6 +93,7 @@ class Lease(NamedTuple):
     created_at: datetime | None = None
     started_at: datetime | None = None
     due_at: datetime | None = None
+    traceparent: str = ""
 
     def token(self) -> dict[str, Any]:
         """Return what the fence compares, as a row list carries it."""

@@ -48,12 +48,14 @@ class DurableJobRuntime(Fenced):
         max_claims: int = 1,
         ttl: int | None = None,
         epoch: int | None = None,
+        traceparent: str = "",
         now: datetime | None = None,
     ) -> list[Lease]:
         """Take up to `max_claims` due jobs for `worker_id`, trying `queues` in the order given.
 
-        `kinds` are the kinds this worker knows; `ttl` caps the lease, in seconds. An empty list means
-        "nothing for me now": nothing due, claims or queues closed, an old epoch, a fenced worker.
+        `kinds` are the kinds this worker knows; `ttl` caps the lease, in seconds; `traceparent` is the trace
+        of the claim, for its attempts. An empty list means "nothing for me now": nothing due, claims or
+        queues closed, an old epoch, a fenced worker.
         Never touches expired rows: the loop recovers first (contract §5).
         """
         if self.vocabulary.has("kind") and not kinds:
@@ -79,7 +81,7 @@ class DurableJobRuntime(Fenced):
                         ttl=ttl,
                     )
             if taken:
-                self.hooks.claimed(session, taken)
+                self.hooks.claimed(session, taken, traceparent=traceparent)
             failpoint("claim.sent")
             return taken
 

@@ -66,6 +66,7 @@ STANDARD_FIELDS = frozenset(
         "unmet_edges",
         "unique_key",
         "created_at",
+        "traceparent",
     ]
 )
 

@@ -83,30 +83,38 @@ class Client:
         self.transport.close()
 
     def enqueue(
-        self, kind: str, arguments: Mapping[str, Any] | None = None, *, key: str | None = None, **options: Any
+        self,
+        kind: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        traceparent: str = "",
+        **options: Any,
     ) -> Job:
         """Add a job and return it; with the `key` of an earlier one, that one.
 
         Without a key one is made up, so that a lost answer adds nothing twice. Raises KeyConflict where the
-        key's job has another input.
+        key's job has another input. `traceparent` is the trace (W3C) that the job is to belong to.
         """
         answer = self.transport.send(
             "POST",
             "jobs",
             Enqueue(kind, arguments or {}, options).body,
             repeatable=True,
-            headers={"Idempotency-Key": key or uuid.uuid4().hex},
+            headers=_headers(key, traceparent),
         )
         return Job.of(answer.json())
 
-    def enqueue_many(self, jobs: Sequence[Enqueue], *, key: str | None = None) -> list[uuid.UUID | None]:
+    def enqueue_many(
+        self, jobs: Sequence[Enqueue], *, key: str | None = None, traceparent: str = ""
+    ) -> list[uuid.UUID | None]:
         """Add up to 1,000 jobs in one transaction; returns their ids in order, None for a key's conflict."""
         answer = self.transport.send(
             "POST",
             "jobs/batch",
             {"jobs": [job.body for job in jobs]},
             repeatable=True,
-            headers={"Idempotency-Key": key or uuid.uuid4().hex},
+            headers=_headers(key, traceparent),
         )
         return [
             None if result["result"] == "conflict" else uuid.UUID(result["id"])
@@ -152,3 +160,8 @@ class Client:
         """Ask for a job's end; True when it is cancelled, False when it is asked for and somebody runs it."""
         answer = self.transport.send("POST", f"jobs/{job_id}/cancel", {"reason": reason}, repeatable=True)
         return bool(answer.json()["cancel"] == "cancelled")
+
+
+def _headers(key: str | None, traceparent: str) -> dict[str, str]:
+    headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+    return headers | ({"traceparent": traceparent} if traceparent else {})

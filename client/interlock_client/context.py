@@ -78,6 +78,11 @@ class Context:
         self.claimed = claimed
         self._late = None if claimed.timeout is None else time.monotonic() + claimed.timeout
 
+    @property
+    def traceparent(self) -> str:
+        """The trace in which the job was enqueued, for calls to others and for children; may be empty."""
+        return self.claimed.traceparent
+
     def checkpoint(self) -> None:
         """Return if the attempt may go on; raises LeaseLost, TimedOut or Cancelled."""
         if self.claimed.is_over:

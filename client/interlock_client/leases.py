@@ -36,6 +36,8 @@ class Claimed:
     """Boot time, counted from before the claim or renewal was sent; nothing is sent from then on."""
     cancel_generation: int | None = None
     """The newest cancel number: what a renewal presents."""
+    traceparent: str = ""
+    """The trace in which the job was enqueued; may be empty."""
     lost: str = ""
     lines: list[str] = field(default_factory=list)
 
@@ -102,6 +104,7 @@ class Leases:
                 max_attempts=one["max_attempts"],
                 timeout=one["timeout"],
                 ruled=one["ruled"],
+                traceparent=one["traceparent"],
                 # `waited`: what the server counted from our request to its claim; the lease began no sooner.
                 surely_ends=sent + told["waited"] + one["ttl_seconds"],
             )

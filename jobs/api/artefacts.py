@@ -46,7 +46,7 @@ class ArtefactsView(WorkerView):
     """`/leases/{attempt}/artefacts?name=…`: store a file; the same name again replaces it."""
 
     parser_classes = (Bytes,)
-    queries = {"POST": {"name": schema.TEXT}}
+    queries = {"POST": {"name": schema.TEXT | {"pattern": f"^{_NAME.pattern}$"}}}
     answers = {
         "POST": {201: schema.record({"key": schema.TEXT, "bytes": schema.WHOLE, "sha256": schema.TEXT})}
     }

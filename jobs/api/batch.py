@@ -38,14 +38,15 @@ class BatchView(View):
 
     scopes: ClassVar[dict[str, str]] = {"POST": "jobs:enqueue"}
     bodies = {"POST": BatchBody}
-    conditions = {"POST": ("Idempotency-Key",)}
+    conditions = {"POST": ("Idempotency-Key", "traceparent")}
     answers = {"POST": {200: schema.listing(ITEM, created=schema.WHOLE)}}
     body_limit = "BATCH_BYTES"
     extra_depth = 3
 
     def post(self, request: Request) -> Response:
         caller = Caller.of(request)
-        wishes = _wishes(caller, self.body(request)["jobs"], request.META.get("HTTP_IDEMPOTENCY_KEY"))
+        header, trace = request.META.get("HTTP_IDEMPOTENCY_KEY"), self.trace(request)
+        wishes = _wishes(caller, self.body(request)["jobs"], header, trace)
         with transaction.atomic(using=Job.objects.db):
             answers = _enqueue(wishes)
             results = [_result(caller, *pair) for pair in zip(wishes, answers, strict=True)]
@@ -53,14 +54,14 @@ class BatchView(View):
         return Response({"results": results, "created": created})
 
 
-def _wishes(caller: Caller, given: list[dict[str, Any]], header: str | None) -> list[Wish]:
+def _wishes(caller: Caller, given: list[dict[str, Any]], header: str | None, trace: str) -> list[Wish]:
     """Judge every item; an item's Idempotency-Key is the request's, with the item's place."""
     known, wishes, errors = Known(), [], []
     for index, item in enumerate(given):
         own = header is None or "unique_key" in item
         try:
             key = {} if own else key_of(caller, f"{header}#{index}", item)
-            wishes.append(Wish.of(caller, item, key, known))
+            wishes.append(Wish.of(caller, item, key | {"traceparent": trace}, known))
         except Problem as problem:
             if problem.problem != "invalid-body":
                 raise

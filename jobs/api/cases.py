@@ -6,6 +6,8 @@ import uuid
 from typing import Any, ClassVar
 
 import django_filters
+from django.utils.translation import gettext as _
+from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -107,10 +109,16 @@ class CaseFilter(django_filters.FilterSet):
 
 
 class TakeBody(Strict):
-    """The body of a take."""
+    """The body of a take, or with `release` of giving the case back."""
 
     version = Whole(least=0)
     minutes = Whole(least=1, most=LONGEST_TAKE, required=False)
+    release = Flag(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs.get("release") and "minutes" in attrs:
+            raise serializers.ValidationError({"minutes": [_("Give either minutes or release.")]})
+        return attrs
 
 
 class ParkBody(Strict):
@@ -193,7 +201,7 @@ class CasesView(CaseBase):
         found = filters.narrow(
             self.visible(Caller.of(request)), query, besides=paging.ROWS, by=CaseFilter, request=request
         )
-        page = Paging.of(query).page(found, small=True)
+        page = Paging.of(query, "cases").page(found, small=True)
         return Response(page.document(request.path, docket.entry))
 
 
@@ -232,12 +240,16 @@ class CaseAct(CaseBase):
 
 
 class TakeView(CaseAct):
-    """`/cases/{id}/take`: make it one's own for some minutes."""
+    """`/cases/{id}/take`: make it one's own for some minutes, or give it back."""
 
     bodies = {"POST": TakeBody}
 
     def act(self, case_id: uuid.UUID, user: Any, body: dict[str, Any]) -> dict[str, Any]:
-        casework.take(case_id, actor=user, minutes=body.get("minutes", 30), seen_version=body["version"])
+        seen = body["version"]
+        if body.get("release"):
+            casework.give_back(case_id, actor=user, seen_version=seen)
+        else:
+            casework.take(case_id, actor=user, minutes=body.get("minutes", 30), seen_version=seen)
         return {}
 
 

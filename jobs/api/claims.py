@@ -91,6 +91,7 @@ CLAIMED = record(
         "attempt": WHOLE,
         "max_attempts": WHOLE,
         "ruled": {"type": ["object", "null"]},
+        "traceparent": TEXT,
     }
 )
 ANSWER = record(
@@ -102,6 +103,7 @@ class ClaimsView(WorkerView):
     """`/claims`: up to `limit` jobs, or an empty list after `wait` seconds."""
 
     bodies = {"POST": ClaimBody}
+    conditions = {"POST": ("traceparent",)}
     answers = {"POST": {200: ANSWER}}
 
     def post(self, request: Request) -> Response:
@@ -109,7 +111,7 @@ class ClaimsView(WorkerView):
         for queue in body["queues"]:
             if not caller.may_use(queue):
                 raise Problem("forbidden", _("The token is not for the queue %s.") % queue)
-        claim = Claim(caller, body)
+        claim = Claim(caller, body, self.trace(request))
         claim.register()
         if "holding" in body:
             claim.give_back({attempt.hex for attempt in body["holding"]})
@@ -151,8 +153,8 @@ def _wait_for(claim: Claim, request: Request, wait: float) -> tuple[list[Lease],
 class Claim:
     """One request for work."""
 
-    def __init__(self, caller: Caller, body: dict[str, Any]) -> None:
-        self.caller = caller
+    def __init__(self, caller: Caller, body: dict[str, Any], trace: str) -> None:
+        self.caller, self.trace = caller, trace
         self.worker = body["worker"]
         self.worker_id = f"{self.worker['id']}{suffix(caller)}"
         self.queues, self.kinds = list(dict.fromkeys(body["queues"])), list(dict.fromkeys(body["kinds"]))
@@ -214,6 +216,7 @@ class Claim:
             kinds=self.kinds,
             max_claims=self.limit,
             ttl=LONGEST_LEASE,
+            traceparent=self.trace,
         )
 
     def give_back(self, holding: set[str]) -> None:
@@ -280,6 +283,7 @@ def _told(lease: Lease) -> dict[str, Any]:
         "attempt": lease.attempts_used,
         "max_attempts": lease.max_attempts,
         "ruled": None if ruled is None else {"result": ruled.value},
+        "traceparent": lease.traceparent,
     }
 
 

@@ -20,6 +20,7 @@ from jobs.api.schema import FLAG, INSTANT, OBJECT, TEXT, WHOLE, maybe, record
 from jobs.api.view import View
 from jobs.models import Scheduler, Worker
 from jobs.operations import cluster, drain, exposure, queues, workers
+from jobs.operations.cluster import HIGHEST_FLOOR
 from jobs.operations.drain import Verdict
 from jobs.outcomes import Refused
 
@@ -182,30 +183,48 @@ class FenceView(View):
 
 
 class EpochBody(Strict):
-    """The body of a raise of the epoch; `expected` is the epoch that was seen."""
+    """The body of a raise of the epoch, `expected` being the epoch that was seen, or without it of claims."""
 
-    expected = Whole(least=1, most=2**53 - 2)
     reason = Reason()
-    floor = Whole(least=0, most=2**52, required=False)
-    close_claims = Flag(required=False)
+    expected = Whole(least=1, most=2**53 - 2, required=False)
+    floor = Whole(least=0, most=HIGHEST_FLOOR, required=False)
+    claims_open = Flag(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "expected" in attrs and attrs.get("claims_open"):
+            raise serializers.ValidationError({"claims_open": [_("Open claims after the raise, by itself.")]})
+        if "expected" not in attrs and "floor" in attrs:
+            raise serializers.ValidationError({"floor": [_("Only a raise, with expected, has a floor.")]})
+        if "expected" not in attrs and "claims_open" not in attrs:
+            raise serializers.ValidationError({"expected": [_("Give expected or claims_open.")]})
+        return attrs
 
 
 class EpochsView(View):
-    """`/epochs`: the epoch with the price of raising it now, and the raise, which asks a recent log-in."""
+    """`/epochs`: the epoch, whether claims are open, the price of a raise now; and what changes them.
+
+    A raise, with `expected`, asks a recent log-in; claims alone are opened and closed without `expected`.
+    """
 
     scopes: ClassVar[dict[str, str]] = {"GET": "ops", "POST": "ops"}
     cluster = True
     bodies = {"POST": EpochBody}
-    answers = {"GET": {200: EPOCH}, "POST": {201: EPOCH}}
+    answers = {"GET": {200: EPOCH}, "POST": {200: EPOCH, 201: EPOCH}}
 
     def get(self, request: Request) -> Response:
         return Response(_epoch())
 
     def post(self, request: Request) -> Response:
         caller, body = Caller.of(request), self.body(request)
+        if "expected" not in body:
+            verb = cluster.open_claims if body["claims_open"] else cluster.close_claims
+            with caller.door():
+                verb(actor=caller.user, reason=body["reason"])
+            return Response(_epoch())
+        closing = body.pop("claims_open", None) is False
         try:
             with caller.door():
-                cluster.raise_epoch(actor=caller.user, **body)
+                cluster.raise_epoch(actor=caller.user, close_claims=closing, **body)
         except Refused as error:
             if error.code != "EPOCH_MOVED":
                 raise

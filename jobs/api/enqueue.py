@@ -71,14 +71,14 @@ class Wish:
     options: Options
 
     @classmethod
-    def of(cls, caller: Caller, given: dict[str, Any], key: dict[str, Any], known: Known) -> Wish:
+    def of(cls, caller: Caller, given: dict[str, Any], told: dict[str, Any], known: Known) -> Wish:
         """Judge a checked body; raises Problem or InvalidJob naming what is wrong.
 
-        `key` are the options that stand for an Idempotency-Key.
+        `told` are the options that the request's headers stand for.
         """
         more = dict(given)
         kind, arguments = more.pop("kind"), more.pop("arguments", {})
-        options = Options(**(more | key), enqueued_by=caller.actor)
+        options = Options(**(more | told), enqueued_by=caller.actor)
         handler = handlers.find(kind)
         queue = options.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
         if not caller.may_use(queue):
@@ -92,13 +92,13 @@ class Wish:
         return cls(handler.name if handler else kind, arguments, options)
 
 
-def enqueue(caller: Caller, given: dict[str, Any], header: str | None) -> tuple[Job, bool]:
+def enqueue(caller: Caller, given: dict[str, Any], header: str | None, trace: str) -> tuple[Job, bool]:
     """Add the job that a checked body describes, or find its key's; returns it and whether it is new.
 
     Raises Problem naming every field that is wrong, `forbidden` for a queue that the token may not use, and
     `key-conflict` with the holder's id and the paths in which its input differs.
     """
-    wish = Wish.of(caller, given, key_of(caller, header, given), Known())
+    wish = Wish.of(caller, given, key_of(caller, header, given) | {"traceparent": trace}, Known())
     try:
         answer = Job.objects.enqueue(wish.kind, wish.arguments, options=wish.options)
     except KeyConflict as conflict:

@@ -73,6 +73,8 @@ class Strict(serializers.Serializer[Any]):
                 if value is not None:
                     typed = isinstance(field, _Typed)
                     found[name] = field.to_internal_value(value) if typed else field.run_validation(value)
+                    if judge := getattr(self, f"validate_{name}", None):
+                        found[name] = judge(found[name])
                 elif field.required:
                     errors[name] = [field.error_messages["required"]]
             except serializers.ValidationError as error:

@@ -26,6 +26,7 @@ ATTEMPT = record(
         "started_at": INSTANT,
         "staged_at": maybe(INSTANT),
         "finished_at": maybe(INSTANT),
+        "traceparent": TEXT,
         "beats": WHOLE,
         "progress_done": maybe(WHOLE),
         "progress_total": maybe(WHOLE),

@@ -33,7 +33,7 @@ class JobsView(View):
     scopes: ClassVar[dict[str, str]] = {"GET": "jobs:read", "POST": "jobs:enqueue"}
     bodies = {"POST": EnqueueBody}
     queries = {"GET": paging.parameters(filters.described(filters.JobFilter))}
-    conditions = {"POST": ("Idempotency-Key",)}
+    conditions = {"POST": ("Idempotency-Key", "traceparent")}
     answers = {
         "GET": {200: LIST},
         "POST": {201: ENQUEUED, 200: ENQUEUED},
@@ -50,7 +50,7 @@ class JobsView(View):
 
     def post(self, request: Request) -> Response:
         given, header = self.body(request), request.META.get("HTTP_IDEMPOTENCY_KEY")
-        job, created = enqueue(Caller.of(request), given, header)
+        job, created = enqueue(Caller.of(request), given, header, self.trace(request))
         return Response(
             receipt(job) | {"created": created},
             status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,

@@ -17,6 +17,7 @@ from drf_spectacular.settings import patched_settings
 from drf_spectacular.utils import OpenApiParameter
 
 from jobs.api import schema
+from jobs.api.artefacts import Bytes
 from jobs.api.schema import FLAG, ID, TEXT, WHOLE, Schema, record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +27,9 @@ HEADERS: dict[str, tuple[str, Schema]] = {
     "Idempotency-Key": ("The same key and body again give the same answer, and one job.", TEXT),
     "If-Match": ("The ETag of the version that you saw.", TEXT),
     "If-None-Match": ("The ETag that you have: 304 while it is still the one.", TEXT),
+    "traceparent": ("The trace that this belongs to (W3C); one that is malformed is ignored.", TEXT),
 }
-PATHS: dict[str, Schema] = {"job_id": ID, "case_id": ID, "plan_id": ID}
+PATHS: dict[str, Schema] = {"job_id": ID, "case_id": ID, "plan_id": ID, "attempt_id": ID}
 PROBLEM = record(
     {
         "type": TEXT,
@@ -74,6 +76,8 @@ class Described(AutoSchema):
         return found
 
     def get_request_serializer(self) -> Any:
+        if self.view.parser_classes == (Bytes,):
+            return {Bytes.media_type: {"type": "string", "format": "binary"}}
         body = getattr(self.view, "bodies", {}).get(self.method)
         return {"application/json": body.described() if body else {"type": "object"}}
 

@@ -57,8 +57,9 @@ class Page:
 
 @dataclass(frozen=True)
 class Paging:
-    """What a query says about its page."""
+    """What a query says about its page of one list."""
 
+    of_what: str
     query: QueryDict
     ordering: str
     limit: int
@@ -66,15 +67,15 @@ class Paging:
     counts: bool
 
     @classmethod
-    def of(cls, query: QueryDict) -> Paging:
-        """Read the parameters; raises Problem naming the one that is wrong."""
+    def of(cls, query: QueryDict, what: str = "jobs") -> Paging:
+        """Read the parameters of the list of `what`; raises Problem naming the one that is wrong."""
         ordering = query.get("ordering", ORDERINGS[0])
         if ordering not in ORDERINGS:
             raise wrong("ordering", _("one of %s is needed") % ", ".join(ORDERINGS))
         if query.get("count", "bounded") != "bounded":
             raise wrong("count", _("only “bounded” is known"))
-        after = _read(str(query["cursor"]), _binding(query, ordering)) if "cursor" in query else None
-        return cls(query, ordering, rows_of(query), after, "count" in query)
+        after = _read(str(query["cursor"]), _binding(what, query, ordering)) if "cursor" in query else None
+        return cls(what, query, ordering, rows_of(query), after, "count" in query)
 
     def page(self, jobs: Any, *, small: bool = False) -> Page:
         """Return one page of `jobs`, at the price of at most WINDOW rows looked at.
@@ -118,7 +119,7 @@ class Paging:
 
     def _next(self, after: uuid.UUID) -> str:
         query = self.query.copy()
-        query["cursor"] = _write(after, _binding(self.query, self.ordering))
+        query["cursor"] = _write(after, _binding(self.of_what, self.query, self.ordering))
         query.pop("count", None)
         return query.urlencode()
 
@@ -159,10 +160,10 @@ def _nth(jobs: Any, number: int) -> uuid.UUID | None:
     return next(iter(jobs.values_list("id", flat=True)[number - 1 : number]), None)
 
 
-def _binding(query: QueryDict, ordering: str) -> str:
+def _binding(what: str, query: QueryDict, ordering: str) -> str:
     """Return a digest of everything that decides which rows a list shows and in which order."""
     bound = sorted((name, sorted(query.getlist(name))) for name in query if name not in PARAMETERS)
-    return hashlib.sha256(json.dumps([ordering, bound]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([what, ordering, bound]).encode()).hexdigest()[:16]
 
 
 def _write(after: uuid.UUID, binding: str) -> str:

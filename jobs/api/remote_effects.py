@@ -62,6 +62,7 @@ EFFECT = record(
         "response": schema.ANYTHING,
     }
 )
+EFFECT["properties"]["fencing_token"] = schema.WHOLE  # for whoever may send it
 NEXT: Schema = {
     "type": "object",
     "properties": {

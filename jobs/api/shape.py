@@ -63,6 +63,7 @@ FULL: dict[str, Schema] = {
     "input_digest": schema.maybe(schema.TEXT),
     "redacted": schema.FLAG,
     "result": schema.ANYTHING,
+    "traceparent": schema.TEXT,
 }
 
 
@@ -88,6 +89,7 @@ def job_in_full(job: Job, caller: Caller) -> dict[str, Any]:
         "input_digest": job.input_digest if shown == arguments else None,
         "redacted": shown != arguments,
         "result": _result(job, arguments, reveals=caller.reveals),
+        "traceparent": job.traceparent,
     }
 
 

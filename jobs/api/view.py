@@ -11,6 +11,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from jobs import traceparent
 from jobs.api import filters, limits
 from jobs.api.auth import Caller
 from jobs.api.fields import Strict, parse_uuid
@@ -55,6 +56,8 @@ class View(APIView):
         answer = super().finalize_response(request, response, *args, **kwargs)
         # What one caller may see is not for a cache that serves another.
         answer.headers.setdefault("Cache-Control", "private, no-cache")
+        if trace := self.trace(request):
+            answer.headers["traceparent"] = trace
         return answer
 
     def body(self, request: Request) -> dict[str, Any]:
@@ -65,6 +68,11 @@ class View(APIView):
             # REST framework reads nothing as an empty object; nothing is what a broken client sends.
             raise Problem("invalid-body", errors=[{"pointer": "", "detail": _("An object is needed here.")}])
         return dict(given.validated_data)
+
+    @staticmethod
+    def trace(request: Any) -> str:
+        """Return the request's traceparent; one that is none is as good as absent (W3C Trace Context)."""
+        return traceparent.parse(request.META.get("HTTP_TRACEPARENT"))
 
     @staticmethod
     def find(caller: Caller, job_id: str) -> Job:

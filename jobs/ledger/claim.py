@@ -144,6 +144,7 @@ RETURNED = {
     "attempt_count": ("{j}{attempt_count}", "1"),
     "attempts_excused": ("{j}{attempts_excused}", "0"),
     "max_attempts": ("{j}{max_attempts}", "1"),
+    "traceparent": ("{j}{traceparent}", "''"),
 }
 """What a lease holds, and what stands for it where the table has no such column; read by `_leases` in this order."""
 
@@ -250,10 +251,11 @@ def _leases(session: Session, rows: Sequence[Any], worker: str, epoch: int, ttl:
             moment(created),
             moment(started),
             moment(due),
+            trace,
         )
         for (
             job_id, generation, expires, attempt_id, deadline, created, started, due, longest, cancel, revision,
-            digest, text, kind, queue, label, priority, count, excused, most,
+            digest, text, kind, queue, label, priority, count, excused, most, trace,
         ) in rows
     ]  # fmt: skip
 

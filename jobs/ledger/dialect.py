@@ -109,6 +109,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "concurrency_key": "text",
         "parent_id": "id",
         "enqueued_by": "text",
+        "traceparent": "text",
         "delay": "seconds",
         "due_at": "time",
         "deadline": "seconds",

@@ -20,13 +20,13 @@ INSERT INTO {table} (id, kind, queue, label, status, wait_reason, hold_reason, p
     input_digest, revision, unique_key, unique_scope, concurrency_key, parent_id, unmet_edges, enqueued_by, created_at,
     ready_at, next_attempt_at, deadline_at, claim_generation, scheduler_epoch, lease_seconds, attempt_count,
     attempts_excused, max_attempts, open_effects, cancel_generation, cancel_requested_by, cancel_reason, error_code,
-    error_message)
+    error_message, traceparent)
 SELECT r.id, r.kind, r.queue, r.label, 'pending', '', '', r.priority, 1, r.input,
     r.input_digest, 1, r.unique_key, r.unique_scope, r.concurrency_key, r.parent_id, 0, r.enqueued_by, t.now,
     CASE WHEN COALESCE(r.due_at, {after:r.delay}, t.now) <= t.now THEN COALESCE(r.due_at, {after:r.delay}, t.now) END,
     COALESCE(r.due_at, {after:r.delay}, t.now), COALESCE(r.deadline_at, {after:r.deadline}), 0, 0, r.lease_seconds, 0,
     0, r.max_attempts, 0, 0, '', '', '',
-    ''
+    '', r.traceparent
   FROM t CROSS JOIN {rows:jobs}
  WHERE true
 ON CONFLICT DO NOTHING

@@ -175,9 +175,9 @@ def end(session: Session, endings: Sequence[dict[str, Any]], *, fenced_by: str) 
 
 OPEN_ATTEMPTS = """
 INSERT INTO jobs_attempt (id, job_id, generation, revision, worker_id, scheduler_epoch, status, started_at,
-                          error_code, error_message, traceback, beats, progress_note, log)
+                          error_code, error_message, traceback, beats, progress_note, log, traceparent)
 SELECT j.attempt_id, j.id, j.claim_generation, j.revision, j.worker_id, j.scheduler_epoch, 'running', j.started_at,
-       '', '', '', 0, '', ''
+       '', '', '', 0, '', '', COALESCE(NULLIF(%(traceparent)s, ''), j.traceparent)
   FROM jobs_job AS j
  WHERE j.id {among:ids}
 """
@@ -236,9 +236,9 @@ SELECT a.result_digest FROM jobs_attempt AS a WHERE a.id = %(attempt)s AND a.sta
 """
 
 
-def open_attempts(session: Session, ids: Sequence[Any]) -> None:
-    """Write the attempt rows of jobs just claimed, in the claim's transaction."""
-    session.run(OPEN_ATTEMPTS, {"ids": [{"id": i} for i in ids]})
+def open_attempts(session: Session, ids: Sequence[Any], *, traceparent: str = "") -> None:
+    """Write the attempt rows of jobs just claimed, in the claim's transaction and its trace."""
+    session.run(OPEN_ATTEMPTS, {"ids": [{"id": i} for i in ids]}, traceparent=traceparent)
 
 
 def close_committed(session: Session, leases: Encoded) -> None:

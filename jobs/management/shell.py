@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from jobs import audit
 from jobs.models.audit import Source
 from jobs.operations import door, lookup, printed
+from jobs.operations.cluster import HIGHEST_FLOOR
 from jobs.outcomes import InvalidJob, Refused
 
 REFUSED, USAGE, HELD, NO_DATABASE = 1, 2, 3, 4
@@ -117,10 +118,10 @@ def text(given: str) -> str:
     return given
 
 
-def whole(given: str) -> int:
-    """Parse a number that the epoch's column holds."""
-    if not (given.isascii() and given.isdigit() and int(given) < 2**62):
-        raise ArgumentTypeError(_("a whole number is needed"))
+def epoch(given: str) -> int:
+    """Parse an epoch that can be told in the audit chain, and raised again afterwards."""
+    if not (given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= HIGHEST_FLOOR):
+        raise ArgumentTypeError(_("a whole number from 0 to %(most)s is needed") % {"most": HIGHEST_FLOOR})
     return int(given)
 
 

@@ -38,6 +38,8 @@ class Attempt(Protected):
     progress_total = models.BigIntegerField(null=True, blank=True)
     progress_note = models.CharField(max_length=200, default="", blank=True)
     log = models.TextField(default="", blank=True)
+    traceparent = models.CharField(max_length=55, default="", blank=True)
+    """Of the request that claimed it, else of its job."""
 
     objects: ClassVar[models.Manager[Attempt]] = ProtectedQuerySet["Attempt"].as_manager()
 

@@ -51,6 +51,8 @@ class Job(Protected):  # type: ignore[django-manager-missing]  # protected manag
     )
     unmet_edges = models.PositiveIntegerField(default=0)
     enqueued_by = models.CharField(max_length=150, default="", blank=True)
+    traceparent = models.CharField(max_length=55, default="", blank=True)
+    """Of the request that enqueued it (W3C Trace Context)."""
 
     created_at = models.DateTimeField()
     ready_at = models.DateTimeField(null=True, blank=True)

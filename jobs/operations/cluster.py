@@ -20,6 +20,8 @@ from jobs.operations.actor import FENCE, PAUSE, RAISE, admit
 from jobs.outcomes import Refused
 
 Result = TypeVar("Result")
+HIGHEST_FLOOR = 2**52
+"""Half of what the audit chain can write (canon.MAX_SAFE_INTEGER): after it the epoch can still be raised."""
 
 
 def raise_epoch(

@@ -49,6 +49,7 @@ JOB = (
     "cancel_generation",
     "error_code",
     "result_commit_id",
+    "traceparent",
 )
 ATTEMPT = (
     "id",
@@ -64,6 +65,7 @@ ATTEMPT = (
     "progress_done",
     "progress_total",
     "error_code",
+    "traceparent",
 )
 EFFECT = (
     "id",

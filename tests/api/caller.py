@@ -26,7 +26,7 @@ OPERATOR = (
         "raise_epoch",
         "fence_worker",
     ),
-    *("view_case", "rule_effect", "approve_ruling"),
+    *("view_case", "rule_effect", "approve_ruling", "run_worker"),
 )
 
 

@@ -26,6 +26,7 @@ formats = FormatChecker(formats=())
 formats.checks("uuid")(lambda text: not isinstance(text, str) or parse_uuid(text) is not None)
 formats.checks("date-time")(lambda text: not isinstance(text, str) or parse_instant(text) is not None)
 
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
 NASTY = [
     "", " ", "\0", "%00", "\ud800", "é", "١٢", "1e400", "9" * 40, "-1", "null", "true", "' OR 1=1 --",
     "<script>", "../..", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00", "{}", "x" * 2000, "*",
@@ -82,9 +83,23 @@ class Operation:
         return str(self.told["operationId"])
 
     @property
+    def scopes(self) -> set[str]:
+        """What a token needs; of several any one."""
+        return {scope for way in self.told["security"] for scope in way.get("token", [])}
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.told.get("requestBody", {}).get("content", {})
+        return found
+
+    @property
+    def media(self) -> str:
+        """The type of its body."""
+        return next(iter(self._content), "")
+
+    @property
     def body(self) -> dict[str, Any] | None:
-        content = self.told.get("requestBody", {}).get("content", {})
-        return content.get("application/json", {}).get("schema")
+        return self._content.get("application/json", {}).get("schema")
 
     def parameters(self, where: str) -> dict[str, Any]:
         return {p["name"]: p["schema"] for p in self.told.get("parameters", []) if p["in"] == where}
@@ -147,7 +162,7 @@ class Request:
     def send(self, client: Any) -> Any:
         given: dict[str, Any] = {f"HTTP_{k.upper().replace('-', '_')}": v for k, v in self.headers.items()}
         if self.raw is not None:
-            given |= {"data": self.raw, "content_type": "application/json"}
+            given |= {"data": self.raw, "content_type": self.operation.media}
         return client.generic(self.operation.method, self.path, QUERY_STRING=self.query, **given)
 
 
@@ -157,6 +172,19 @@ class Maker:
     def __init__(self, seed: int, known: dict[str, list[Any]]) -> None:
         self.random = random.Random(seed)
         self.known = known
+
+    def right(self, operation: Operation) -> Request:
+        """Return a request about what exists, with nothing wrong in it."""
+        path = operation.path
+        for name in operation.parameters("path"):
+            value = self.pick(self.known.get(name) or [str(uuid.uuid4())])
+            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
+        request = Request(operation, path, headers=self.headers(operation, path, likely=1.0))
+        if operation.body is not None:
+            request.raw = json.dumps(self.value(operation.body)).encode()
+        elif operation.media:
+            request.query, request.raw = "name=file", b"x"
+        return request
 
     def request(self, operation: Operation) -> Request:
         """Return a request, in two of three cases with something wrong in it."""
@@ -178,14 +206,18 @@ class Maker:
         request = Request(operation, path, _encoded(query), headers, invalid=invalid)
         if operation.body is not None:
             self._give_body(request, operation.body)
+        elif operation.media:
+            request.raw = self.pick([b"", b"x", bytes(self.random.randrange(256) for _ in range(100))])
         return request
 
-    def headers(self, operation: Operation, path: str) -> dict[str, str]:
+    def headers(self, operation: Operation, path: str, *, likely: float = 0.5) -> dict[str, str]:
+        """Return headers that it reads; `likely` is how often a value is the right one."""
         found = {}
         for name in operation.parameters("header"):
-            if self.random.random() < 0.9:
-                likely = "k1" if name == "Idempotency-Key" else _tag(path)
-                value = self.pick([*[likely] * 12, '"1"', "*", 'W/"1"', "k2", *NASTY[:12]])
+            if likely == 1.0 or self.random.random() < 0.9:
+                value = {"Idempotency-Key": "k1", "traceparent": TRACE}.get(name) or _tag(path)
+                if self.random.random() >= likely:
+                    value = self.pick(['"1"', "*", 'W/"1"', "k2", *NASTY[:12]])
                 found[name] = value.encode("utf-8", "replace").decode("latin-1")
         return found
 
@@ -242,7 +274,7 @@ class Maker:
                 return self._object(schema)
             case "array":
                 most = min(schema.get("maxItems", 3), 3)
-                return [self.value(schema["items"]) for _ in range(self.random.randint(1, most))]
+                return [self.value(schema["items"], name[:-1]) for _ in range(self.random.randint(1, most))]
             case "string":
                 return self._text(schema)
             case "integer":

@@ -71,6 +71,19 @@ def test_case_is_taken_parked_commented_and_comes_back(ops):
     assert [error["pointer"] for error in past.json()["errors"]] == ["/until"]
 
 
+def test_case_is_given_back_by_whoever_has_it_and_by_nobody_else(ops, second):
+    matter = scene.unknown()
+    address = f"/cases/{matter.case.id}/take"
+    told = ops.send({"version": look(ops, matter)["version"], "minutes": 5}, address).json()
+    other = second.send({"version": told["version"], "release": True}, address)
+    assert (other.status_code, other.json()["refusal"]) == (409, "CASE_NOT_YOURS")
+    both = ops.send({"version": told["version"], "release": True, "minutes": 5}, address)
+    assert [error["pointer"] for error in both.json()["errors"]] == ["/minutes"]
+    told = ops.send({"version": told["version"], "release": True}, address).json()
+    assert told["owner"] == ""
+    assert second.send({"version": told["version"]}, address).json()["owner"] == "second"
+
+
 def test_ruling_on_what_was_seen_takes_effect_and_is_audited(ops):
     matter = scene.unknown()
     answer = ops.send(ruling(look(ops, matter), response={"id": 7}), f"/cases/{matter.case.id}/rulings")

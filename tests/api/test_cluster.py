@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from jobs.models import ApiToken, AuditEntry, Queue, Scheduler, Worker
 from tests import build
-from tests.api.caller import ROOT, Api, operator, secret
+from tests.api.caller import OPERATOR, ROOT, Api, operator, secret
 
 
 def patch(api, name, body):
@@ -87,8 +88,39 @@ def test_raise_asks_a_recent_log_in(db):
 def test_drain_tells_why_the_cluster_may_not_be_stopped(ops):
     told = ops.look("/drain").json()
     assert (told["verdict"], told["claims_open"]) == ("BLOCKED", True)
-    ops.send({"expected": 1, "reason": "r", "close_claims": True}, "/epochs")
+    ops.send({"expected": 1, "reason": "r", "claims_open": False}, "/epochs")
     assert ops.look("/drain").json()["verdict"] == "SAFE"
+
+
+def test_claims_are_closed_and_opened_without_a_raise(ops):
+    for wanted in (False, True, True):
+        answer = ops.send({"claims_open": wanted, "reason": "r"}, "/epochs")
+        assert (answer.status_code, answer.json()["epoch"]) == (200, 1), answer.content
+        assert answer.json()["claims_open"] is Scheduler.objects.get().claims_open is wanted
+    actions = AuditEntry.objects.order_by("seq").values_list("action", flat=True)
+    assert list(actions) == ["close_claims", "open_claims"]
+
+
+def test_claims_ask_the_permission_of_a_raise(db):
+    lacking = operator("lacking", *[name for name in OPERATOR if name != "raise_epoch"])
+    answer = Api(secret("ops", owner=lacking)).send({"claims_open": False, "reason": "r"}, "/epochs")
+    assert (answer.status_code, answer.json()["refusal"]) == (403, "NOT_PERMITTED")
+    assert Scheduler.objects.get().claims_open is True
+
+
+@pytest.mark.parametrize(
+    ("body", "member"),
+    [
+        ({}, "expected"),
+        ({"claims_open": True, "expected": 1}, "claims_open"),
+        ({"claims_open": True, "floor": 5}, "floor"),
+        ({"claims_open": 0}, "claims_open"),
+    ],
+)
+def test_post_to_epochs_that_says_neither_or_too_much_changes_nothing(ops, body, member):
+    answer = ops.send(body | {"reason": "r"}, "/epochs")
+    assert [error["pointer"] for error in answer.json()["errors"]] == [f"/{member}"]
+    assert not AuditEntry.objects.exists()
 
 
 def test_highest_floor_that_is_taken_can_be_audited_and_raised_from(ops):

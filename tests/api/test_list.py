@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from jobs.api import paging
+from jobs.explain import clock
 from jobs.models import Job
 from jobs.status import JobStatus
 from tests import build
@@ -92,6 +93,38 @@ def test_each_filter_narrows(api):
         assert set(ids(api.look(f"/jobs?{query}"))) == {str(i) for i in expected}, query
 
 
+def test_each_of_the_consoles_words_finds_what_the_console_finds(api):
+    old = enqueue(label="Offer 17", unique_key="k1", now=at(0))
+    keyed = enqueue(label="Invoice", concurrency_key="acme", parent_id=old, now=clock())
+    held = enqueue(label="offer 18", now=clock())
+    Job.objects.hold(held, actor="ada", reason="r")
+    mine = build.id_of(build.running())
+    everyone = {old, keyed, held, mine}
+    host = build.WORKER.partition(":")[0]
+    for query, expected in [
+        (f"worker={build.WORKER}", {mine}),
+        (f"worker={host}", {mine}),
+        (f"worker={host[:-1]}", set()),
+        ("key=k1", {old}),
+        ("key=acme", {keyed}),
+        ("label=OFFER", {old, held}),
+        ("age=%3E1h", {old, mine}),
+        ("age=1h", {keyed, held}),
+        ("age=%3C1h", {keyed, held}),
+        ("hold=any", {held}),
+        ("hold=operator", {held}),
+        ("hold=quarantine", set()),
+        (f"parent={old}", {keyed}),
+        ("q=offer", {old, held}),
+        ("q=acme", {keyed}),
+        (f"q={str(held).upper()}", {held}),
+        (f"q={held.hex[:28]}&hold=any&label=18", {held}),
+        ("q=nothing", set()),
+        ("limit=200", everyone),
+    ]:
+        assert set(ids(api.look(f"/jobs?{query}"))) == {str(i) for i in expected}, query
+
+
 @pytest.mark.parametrize(
     ("query", "parameter"),
     [
@@ -146,6 +179,18 @@ def test_each_filter_narrows(api):
         ("ordering=-priority", "ordering"),
         ("ordering=%00", "ordering"),
         ("count=all", "count"),
+        ("age=5", "age"),
+        ("age=1h30m", "age"),
+        ("age=-1h", "age"),
+        ("age=99999d", "age"),
+        ("age=１h", "age"),
+        ("hold=maybe", "hold"),
+        ("hold=any&hold=operator", "hold"),
+        ("parent=urn:uuid:00000000-0000-0000-0000-000000000000", "parent"),
+        ("worker=a%00", "worker"),
+        ("key=" + "k" * 201, "key"),
+        ("label=a%00", "label"),
+        ("q=%00", "q"),
         ("cursor=", "cursor"),
         ("cursor=%00", "cursor"),
         ("cursor=garbage", "cursor"),

@@ -11,6 +11,7 @@ from django.db import connection, connections, transaction
 
 from jobs.ledger import session, timeline
 from jobs.models import AuditEntry, Job, Scheduler
+from jobs.operations.cluster import HIGHEST_FLOOR
 from jobs.outcomes import Refused
 from tests import build
 from tests.commands.conftest import manage
@@ -66,6 +67,17 @@ def test_raise_goes_on_when_the_words_are_typed(chief, typed):
     typed("raise 1")
     answer = raising("--close-claims", "--floor", 40)
     assert (answer.code, build.epoch(), Scheduler.objects.get().claims_open) == (0, 41, False)
+
+
+@pytest.mark.parametrize("option", ["--floor", "--expected"])
+def test_epoch_that_the_audit_chain_cannot_hold_is_refused_with_the_limit(chief, option):
+    with pytest.raises(CommandError, match=str(HIGHEST_FLOOR)):
+        raising("--yes", option, HIGHEST_FLOOR + 1)
+    assert build.epoch() == 1
+
+
+def test_highest_floor_is_taken(chief):
+    assert (raising("--yes", "--floor", HIGHEST_FLOOR).code, build.epoch()) == (0, HIGHEST_FLOOR + 1)
 
 
 def test_raise_is_refused_where_somebody_was_first(chief):

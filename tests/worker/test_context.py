@@ -39,6 +39,13 @@ def test_the_context_names_the_job_and_the_attempt() -> None:
     assert (attempt.id, attempt.generation, attempt.number) == (last(job_id).id, 1, 1)
 
 
+def test_the_context_and_the_attempt_belong_to_the_trace_of_the_enqueue() -> None:
+    seen: list[str] = []
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    job_id = run(lambda ctx: seen.append(ctx.traceparent), traceparent=trace)
+    assert (seen, last(job_id).traceparent) == ([trace], trace)
+
+
 def test_a_child_enqueued_by_the_handler_is_cancelled_with_its_parent() -> None:
     children: list[Any] = []
 

@@ -39,14 +39,14 @@ class Command(shell.OperatorCommand):
         shell.act_arguments(raising)
         raising.add_argument(
             "--expected",
-            type=shell.whole,
+            type=shell.epoch,
             required=True,
             metavar=_("EPOCH"),
             help=_("the epoch you saw; refused if somebody raised it since"),
         )
         raising.add_argument(
             "--floor",
-            type=shell.whole,
+            type=shell.epoch,
             default=0,
             metavar=_("EPOCH"),
             help=_("go above this too: after a failover, the highest epoch that anybody has seen"),
