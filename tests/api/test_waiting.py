@@ -30,10 +30,10 @@ class Asking(threading.Thread):
 
 
 @pytest.fixture
-def patient(transactional_db, settings):
-    """Waiting may take longer than any test; `waiting()` tells how many do."""
+def patient(transactional_db, settings, monkeypatch):
+    """Waiting may take longer than any test, and four may wait at a time."""
     settings.INTERLOCK = settings.INTERLOCK | {"WAIT_SECONDS": 50}
-    settings.WEB_THREADS = 8
+    monkeypatch.setattr(waiting, "PLACES", threading.BoundedSemaphore(4))
     before = waiting._waiters
     waiting._waiters = waiting.Waiters()
     yield waiting._waiters
