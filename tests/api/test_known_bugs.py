@@ -55,12 +55,12 @@ def wrong(answer):
         ("POST", "leases/{}/stage"),
     ],
 )
-@pytest.mark.parametrize("part", ["%00", "%ff", "%ed%a0%80", "9" * 101, "{}", "x" * 5000])
-def test_part_of_an_address_that_names_nothing_is_refused(ops, method, path, part):  # S60, S64, S68
+def test_part_of_an_address_that_names_nothing_is_refused(ops, method, path):  # S60, S64, S68
     body = b'{"reason":"r","paused":true,"version":1}'
-    answer = ops.generic(method, f"{ROOT}/{path.replace('{}', part)}", body, "application/json")
-    assert answer.status_code in (400, 404), answer.content
-    assert answer["Content-Type"] == "application/problem+json"
+    for part in ("%00", "%ff", "%ed%a0%80", "9" * 101, "{}", "x" * 5000):
+        answer = ops.generic(method, f"{ROOT}/{path.replace('{}', part)}", body, "application/json")
+        assert answer.status_code in (400, 404), (part, answer.content)
+        assert answer["Content-Type"] == "application/problem+json"
     assert not AuditEntry.objects.exists()
 
 
