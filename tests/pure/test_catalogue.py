@@ -15,6 +15,8 @@ import pytest
 from tests import catalogue
 from tests.catalogue import ROOT
 
+pytestmark = pytest.mark.looks_alike
+
 PLACEHOLDER = re.compile(r"%\(\w+\)[\d.]*[sdf]|%[\d.]*[sdf]|\{\w*\}")
 NAMES = {"Interlock", "UTC", "SAFE", "WAIT", "BLOCKED", "ilk", "t"}
 """The same in every language: product, clock, a drain's verdicts, how a token begins, time in drills."""
