@@ -3,9 +3,10 @@ PYTHON ?= python3
 PY := .venv/bin/python
 ARGS ?=
 MIGRATIONS := $(wildcard */migrations/*.py)
+CATALOGUE_SKIPS := -i ".venv*" -i var -i tests -i bench -i "demo/files"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test test-latest mutants lint lock bench clean python
+.PHONY: help setup demo run test test-latest mutants lint catalogue lock bench clean python
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,6 +36,10 @@ lint: .venv/.dev var/env ## Check style, types, migrations and the deployment se
 	@$(PY) manage.py makemigrations --check --dry-run
 	@HTTPS_ONLY=1 HSTS_SUBDOMAINS=1 ALLOWED_HOSTS=interlock.example DEBUG=0 \
 		$(PY) manage.py check --deploy --fail-level WARNING
+
+catalogue: .venv/.runtime var/env ## Take new messages into locale/ and compile them (needs gettext)
+	@$(PY) manage.py makemessages -l zh_Hans --no-obsolete --add-location file $(CATALOGUE_SKIPS)
+	@$(PY) manage.py compilemessages -l zh_Hans
 
 lock: .venv/.dev ## Resolve the dependencies anew (ARGS=--upgrade for newer versions)
 	@$(PY) requirements/lock.py $(ARGS)

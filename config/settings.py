@@ -57,7 +57,7 @@ BEHIND_PROXY = env.flag(
     "BEHIND_PROXY", False, "Believe X-Forwarded-Proto. Only where a proxy sets it on every request."
 )
 
-SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS_ONLY
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS_ONLY
 # A load balancer asks over plain http from inside.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = HSTS_SECONDS if HTTPS_ONLY else 0
@@ -93,7 +93,7 @@ SESSION_IDLE_SECONDS = env.number(
 )
 SESSION_ENGINE = "config.sessions"
 SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = LANGUAGE_COOKIE_SAMESITE = "Lax"
 LOGIN_URL = "/login/"
 # A name that fails too often from one address is locked out there for a while; others log in meanwhile.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -384,8 +384,17 @@ REST_FRAMEWORK = {
 USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = True
-LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LANGUAGE_CODE = env.choice(
+    "LANGUAGE_CODE",
+    "en",
+    [code for code, _name in LANGUAGES],
+    "`en` or `zh-hans`: of commands, and of the console where neither a person nor a browser asks for one.",
+)
+LOCALE_PATHS = [BASE_DIR / "locale"]
+# What a person chose in the console stays with the browser, beyond the log-out.
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_HTTPONLY = True
 MEDIA_ROOT = env.folder("MEDIA_ROOT", "var/media", "Where results that are files are kept.")
 STATIC_ROOT = env.folder(
     "STATIC_ROOT", "var/static", "Where style sheets and scripts are gathered for serving."

@@ -15,6 +15,7 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 
 from console import wording
 from console.bounded import BoundedPaginator
@@ -41,6 +42,8 @@ class Window(ModelAdmin):
     payloads: tuple[str, ...] = ()
     """Fields that hold JSON of a job: shown with the job's secrets masked."""
     newest_first: ClassVar[str] = "-pk"
+    titled: ClassVar[Any]
+    """What the menu calls it."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Nobody adds."""
@@ -160,6 +163,7 @@ _SAY: dict[type[models.Field[Any, Any]], Callable[[Any, Any, bool], str]] = {
 class AttemptWindow(Window):
     """Every physical execution."""
 
+    titled = _("Attempts")
     list_display = (
         "id",
         "job_id",
@@ -176,6 +180,7 @@ class AttemptWindow(Window):
 class EffectSlotWindow(Window):
     """Every action on the outside world."""
 
+    titled = _("Effects")
     list_display = ("id", "job_id", "slot", "kind", "status", "replay", "grants", "changed_at")
     payloads = ("payload", "response")
 
@@ -183,30 +188,35 @@ class EffectSlotWindow(Window):
 class ChangeWindow(Window):
     """The feed: one row for each statement."""
 
+    titled = _("Changes")
     list_display = ("id", "at", "verb", "actor", "reason", "writer")
 
 
 class MinuteWindow(Window):
     """Counts by minute."""
 
+    titled = _("Minutes")
     list_display = ("id", "minute", "measure", "queue", "kind", "bucket", "count", "total")
 
 
 class RefusalWindow(Window):
     """Refused writes as they were kept."""
 
+    titled = _("Refused writes")
     list_display = ("id", "at", "job_id", "point", "reason", "worker_id")
 
 
 class WorkerWindow(Window):
     """Workers as they wrote themselves down."""
 
+    titled = _("Workers")
     list_display = ("id", "beat_at", "running", "concurrency", "scheduler_epoch", "stopped_at", "fenced_at")
 
 
 class QueueWindow(Window):
     """Queues that somebody said something about."""
 
+    titled = _("Queues")
     list_display = ("name", "paused_at", "paused_until", "paused_by", "pause_reason")
     newest_first = "name"
 
@@ -214,12 +224,14 @@ class QueueWindow(Window):
 class SchedulerWindow(Window):
     """The one row."""
 
+    titled = _("Scheduler")
     list_display = ("id", "epoch", "claims_open", "changed_at", "changed_by")
 
 
 class ApiTokenWindow(Window):
     """Callers of the API. Of a token its first characters are shown; its digest stays hidden."""
 
+    titled = _("API tokens")
     list_display = ("name", "user", "prefix", "expires_at", "revoked_at", "last_used_at")
     list_select_related = ("user",)
 

@@ -25,8 +25,11 @@ def pgbouncer() -> str | None:
 
 PROVIDERS: dict[str, Callable[[], str | None]] = {"browser": browser, "pgbouncer": pgbouncer}
 REASON = "this machine has no "
-PARTS = ("plain", "processes", "browser")
-"""What drives a browser or whole processes is in the folder of that name; the others are plain."""
+PARTS = ("plain", "walks", "processes", "browser")
+"""What drives a browser or whole processes is in the folder of that name; the others are plain, but for those
+that try one thing in thousands of ways, or try the demonstration: coverage would double their time and tell
+nothing new."""
+WALKS = ("matrix", "races", "demo", "bench_guards")
 TESTS = Path(__file__).parent
 
 
@@ -35,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part",
         choices=["all", *PARTS],
         default="all",
-        help="run all tests, or one part: what drives a browser, what drives whole processes, or the others",
+        help="run all tests, or one part: see PARTS in tests/needs.py",
     )
     parser.addoption(
         "--asking",
@@ -64,7 +67,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if part == "all" or not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
         return None
     folder = collection_path.relative_to(TESTS).parts[0]
-    return None if (folder if folder in PARTS else "plain") == part else True
+    belongs = folder if folder in PARTS else "walks" if folder in WALKS else "plain"
+    return None if belongs == part else True
 
 
 def asks_database(item: pytest.Item) -> bool:

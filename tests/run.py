@@ -95,7 +95,7 @@ def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
     Tests of whole processes wait much and compute little, so they go beside the others.
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
-    chains = [(lane, parts) for lane in LANES for parts in (("plain",), ("processes", "browser"))]
+    chains = [(lane, parts) for lane in LANES for parts in (("plain",), ("walks", "processes", "browser"))]
     logs = [scratch / f"{lane}-{parts[0]}.log" for lane, parts in chains]
     with ThreadPoolExecutor(len(chains)) as beside:
         ran = []
@@ -147,7 +147,7 @@ def _run_chain(
             _say(f"\ntests: {lane}, {part}", out)
             report = scratch / f"{lane}-{part}.xml"
             command = ["-m", "pytest", f"--part={part}", f"--junit-xml={report}", *asking, *rest]
-            if measure and not beside:
+            if measure and not beside and part == "plain":
                 command = ["-m", "coverage", "run", *command]
             code = subprocess.call(
                 [sys.executable, *command], cwd=ROOT, env=_environment(url, scratch), stdout=out, stderr=out

@@ -257,7 +257,7 @@ class ExecutePlan(PlanAct):
     """Begin the plan."""
 
     def act(self, data: dict[str, Any]) -> None:
-        plans.execute(self.plan.id, actor=self.request.user, typed=data["typed"])
+        plans.begin(self.plan.id, actor=self.request.user, typed=data["typed"])
 
 
 class AbortPlan(PlanAct):

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console.pages.base import Page
 from jobs import audit
@@ -27,7 +27,7 @@ class IssueForm(forms.Form):
     """What a token is to be; the rules are those of jobs.operations.tokens."""
 
     name = forms.CharField(label=gettext_lazy("Name"), max_length=LONGEST_NAME)
-    owner = forms.CharField(label=gettext_lazy("Owner"), max_length=150)
+    owner = forms.CharField(label=pgettext_lazy("token", "Owner"), max_length=150)
     scopes = forms.MultipleChoiceField(
         label=gettext_lazy("Scopes"),
         choices=[(scope, scope) for scope in ApiToken.SCOPES],

@@ -53,12 +53,15 @@ def status(word: str, family: str = "job", pill: bool = False) -> SafeString:
     """Say a status: its family's shape, its word, its colour last. `family`: job, attempt or effect."""
     icons = EFFECT_ICONS if family == "effect" else ATTEMPT_ICONS if family == "attempt" else {}
     colour = COLOURS.get(word, "")
+    shown = wording.words().get(word, word)
     return format_html(
-        '<span class="st{}{}">{}{}</span>',
+        '<span class="st{}{}"{}>{}{}</span>',
         f" st-{colour}" if colour else "",
         " pill" if pill else "",
+        # Commands, filters in the address and the API say the code in every language.
+        format_html(' title="{}"', word) if shown != word else "",
         icon(icons.get(word, word)),
-        wording.words().get(word, word),
+        format_html("{} <code>{}</code>", shown, word) if pill and shown != word else shown,
     )
 
 

@@ -28,6 +28,7 @@ from jobs.api.problems import Problem
 from jobs.api.room import ROOM
 from jobs.api.schema import INSTANT, TEXT, WHOLE, record
 from jobs.api.waiting import let_go
+from jobs.handlers import DRILL, PLAN
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.probe import held_by, probe
 from jobs.ledger.session import Session, transact
@@ -63,6 +64,11 @@ class ClaimBody(Strict):
     limit = Whole(least=1, most=MOST, required=False)
     wait = Seconds(required=False)
     holding = Several(Id(), least=0, most=10_000, required=False)
+
+    def validate_kinds(self, value: list[str]) -> list[str]:
+        if own := sorted({DRILL, PLAN} & set(value)):
+            raise serializers.ValidationError(_("%s is run by the product's own workers only.") % own[0])
+        return value
 
     def validate_wait(self, value: float) -> float:
         if not 0 <= value <= LONGEST_WAIT:

@@ -210,7 +210,7 @@ class ExecuteView(View):
         plan = _find(caller, plan_id, to_act=True)
         typed = self.body(request).get("typed")
         with caller.door():
-            plan = plans.execute(plan.id, actor=caller.user, typed=typed, token=caller.token)
+            plan = plans.begin(plan.id, actor=caller.user, typed=typed, token=caller.token)
         return Response(told(plan), status=status.HTTP_202_ACCEPTED)
 
 

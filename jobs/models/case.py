@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
 from uuid_utils.compat import uuid7
 
 from jobs.models.protected import Protected, ProtectedQuerySet
@@ -80,8 +81,8 @@ class Case(Protected):  # type: ignore[django-manager-missing]  # made at run ti
     class Meta:
         default_permissions = ("view",)
         permissions = (
-            ("rule_effect", "Can rule on an effect"),
-            ("approve_ruling", "Can approve a ruling or a sending"),
+            ("rule_effect", _("Can rule on an effect")),
+            ("approve_ruling", _("Can approve a ruling or a sending")),
         )
         constraints = (
             models.UniqueConstraint(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 PAGES = ("inbox", "jobs")
 
@@ -20,7 +21,7 @@ class SavedView(models.Model):
 
     class Meta:
         default_permissions = ()
-        permissions = (("share_view", "Can share a saved view"),)
+        permissions = (("share_view", _("Can share a saved view")),)
         constraints = (
             models.UniqueConstraint(fields=("owner", "page", "name"), name="saved_view_once"),
             models.CheckConstraint(name="saved_view_page_known", condition=models.Q(page__in=PAGES)),

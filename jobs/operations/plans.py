@@ -110,7 +110,7 @@ def prepare(
     return plan
 
 
-def execute(
+def begin(
     plan_id: uuid.UUID,
     *,
     actor: Any,

@@ -11,6 +11,8 @@ from jobs.models import ApiToken, Change, Job
 from tests.api.caller import EVERY_PERMISSION, EVERY_SCOPE, ROOT, Api, person, secret
 from tests.build import KIND, enqueue
 
+pytestmark = pytest.mark.looks_alike
+
 ACTIONS = {
     "list": ("GET", "/jobs", None, "jobs:read", "view_job", 200),
     "look": ("GET", "/jobs/{id}", None, "jobs:read", "view_job", 200),

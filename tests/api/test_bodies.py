@@ -10,6 +10,8 @@ from jobs.models import Job
 from tests.api.caller import ROOT, Api, secret
 from tests.build import KIND
 
+pytestmark = pytest.mark.looks_alike
+
 LIMIT = settings.INTERLOCK["BODY_BYTES"]
 
 

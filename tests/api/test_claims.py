@@ -109,6 +109,7 @@ BODY = {"worker": {"id": "a:1:b"}, "queues": ["default"], "kinds": [KIND]}
         ({"queues": "default"}, "/queues"),
         ({"kinds": ["k"] * 101}, "/kinds"),
         ({"kinds": [7]}, "/kinds/0"),
+        ({"kinds": [KIND, "interlock.plan"]}, "/kinds"),
         ({"limit": 0}, "/limit"),
         ({"limit": 501}, "/limit"),
         ({"limit": 10**400}, ""),

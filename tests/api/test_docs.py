@@ -16,6 +16,8 @@ from jobs.models import ApiToken, Job
 from jobs.permissions import NEEDS
 from tests.api.caller import ROOT, operator, secret
 
+pytestmark = pytest.mark.looks_alike
+
 TEXT = (FOLDER / "docs/api.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sh\n(curl .*?)\n# (\d+)\n```", TEXT, re.DOTALL)
 

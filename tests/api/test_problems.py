@@ -11,6 +11,8 @@ from jobs.outcomes import Refused
 from tests.api.caller import EVERY_SCOPE, Api, person, secret
 from tests.build import KIND, enqueue
 
+pytestmark = pytest.mark.looks_alike
+
 
 @pytest.fixture
 def api(transactional_db):

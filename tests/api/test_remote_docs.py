@@ -12,6 +12,8 @@ from jobs.effect_kinds import effect_kind
 from tests.api.caller import ROOT, Api, person, secret
 from tests.api.test_docs import curl
 
+pytestmark = pytest.mark.looks_alike
+
 TEXT = (FOLDER / "docs/remote.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sh\n(curl .*?)\n# (\d+)\n```", TEXT, re.DOTALL)
 

@@ -13,6 +13,8 @@ from jobs.permissions import NEEDS
 from tests import build
 from tests.api.caller import OPERATOR, ROOT, Api, operator, secret
 
+pytestmark = pytest.mark.looks_alike
+
 EITHER = ("jobs:cancel", "ops")
 """What the plan is for decides which of them."""
 SCOPES: dict[str, dict[str, str | tuple[str, ...]]] = {

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from jobs.api import strictjson
 
+pytestmark = pytest.mark.looks_alike
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,

@@ -10,7 +10,7 @@ from django.utils import timezone
 from jobs.models import ApiToken
 from tests.api.caller import EVERY_PERMISSION, Api, person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 
 WHO = ("--as", "root", "--reason", "asked for")

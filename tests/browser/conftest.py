@@ -98,9 +98,13 @@ def window(
         known: bool = True,
         who: Any = None,
         recent: bool = True,
+        locale: str = "en-US",
     ) -> Page:
         context = chromium.new_context(
-            base_url=server.url, color_scheme=scheme, viewport={"width": width, "height": height}
+            base_url=server.url,
+            color_scheme=scheme,
+            viewport={"width": width, "height": height},
+            locale=locale,
         )
         contexts.append(context)
         context.add_init_script(WATCH)

@@ -1,4 +1,4 @@
-"""The console in a browser: reading it, in the dark, on a phone, live."""
+"""The console in a browser: reading it, in the dark, on a phone, in Chinese, live."""
 
 import re
 
@@ -7,9 +7,20 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from jobs.models import Job
+from tests import catalogue
 from tests.browser.addresses import pages
 
 pytestmark = pytest.mark.browser
+
+SAID_IN_CHINESE = (
+    *("index", "inbox", "case", "case file", "handover", "jobs", "job uncertain", "job running", "found"),
+    *("queues", "workers", "refusals", "scheduler", "drain", "audit", "drills", "conversions", "preferences"),
+)
+SEEN = """() => [document.body.innerText, ...Array.from(
+    document.querySelectorAll("[title], [aria-label], [placeholder]"),
+    (e) => [e.title, e.ariaLabel, e.placeholder].join("\\n"),
+)].join("\\n")"""
+"""What a page says to the eye, and what it says to who hears it."""
 
 
 def test_viewer_logs_in_finds_a_job_and_reads_why_it_is_where_it_is(window, world):
@@ -84,6 +95,40 @@ def test_no_page_scrolls_sideways(window, world, width):
             if reach > width:
                 wide[name] = reach
     assert wide == {}
+
+
+def test_chinese_page_has_no_english_message_left_and_fits_a_phone(window, world):
+    # Messages of two words or more: a single one may be a name, a column's or a code.
+    english = [
+        message.english
+        for message in catalogue.read()[1:]
+        if " " in message.english.strip() and not {"%", "{"} & set(message.english)
+    ]
+    assert len(english) > 800
+    known, wrong = pages(world), {}
+    page = window(width=390, height=844, locale="zh-CN")
+    for name in SAID_IN_CHINESE:
+        page.goto(known[name])
+        seen = page.evaluate(SEEN)
+        left = [text for text in english if text in seen]
+        wide = page.evaluate("document.documentElement.scrollWidth") > 390
+        if left or wide or page.locator("html").get_attribute("lang") != "zh-hans":
+            wrong[name] = (left, wide)
+    assert wrong == {}
+
+
+def test_person_changes_the_language_and_stays_on_the_page(window, world):
+    page = window()
+    page.goto("/jobs/?status=uncertain")
+    page.locator("summary", has_text="User menu").click()
+    page.get_by_role("button", name="简体中文").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("任务")
+    expect(page).to_have_url(re.compile(r"/jobs/\?status=uncertain$"))
+    # Commands and addresses say the code, so it goes with the word.
+    expect(page.locator("#result_list [title=uncertain]").first).to_have_text("结果未知")
+    page.locator("summary", has_text="用户菜单").click()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
 
 
 def test_menu_of_a_phone_opens_and_leads_on(window, world):

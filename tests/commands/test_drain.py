@@ -137,7 +137,7 @@ def test_no_big_table_is_read(django_assert_max_num_queries):
         exposure.of_all("default")
         exposure.of_worker(build.WORKER, "default")
     reads = [q["sql"] for q in asked.captured_queries if "jobs_job" in q["sql"] or "effectslot" in q["sql"]]
-    assert len(reads) == 10
+    assert len(reads) == 14
     for sql in reads:
         with connection.cursor() as cursor:
             plain = connection.features.has_select_for_update

@@ -33,6 +33,7 @@ from tests.console.people import ROLES
 EVERY_ROLE = (*ROLES, "nobody", "outsider", "anonymous")
 EVERYBODY = "everybody"
 STAFF = "staff"
+ANYBODY = "anybody"
 pytestmark = pytest.mark.looks_alike
 
 
@@ -104,6 +105,7 @@ MATRIX: dict[str, Row] = {
     "admin:drills": Row("view_job"),
     "admin:conversions": Row("view_job"),
     "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
+    "language": Row(ANYBODY, answer=302),
     "admin:login": Row(EVERYBODY),
     "admin:logout": Row(STAFF, answer=405),
     "admin:password_change": Row(STAFF),
@@ -175,7 +177,9 @@ def test_pages_are_for_whom_their_permissions_say(role, browse, one_of_each):
         with build.undone():
             url = "/no/such/page/" if name == "admin:" else reverse(name, args=row.arguments(one_of_each))
             answer = client.get(url + row.query).status_code
-        if row.permission == EVERYBODY:
+        if row.permission == ANYBODY:
+            expected = row.answer
+        elif row.permission == EVERYBODY:
             # Somebody who may use the console is past the log-in already.
             expected = 302 if role in (*ROLES, "nobody") else 200
         elif role in ("outsider", "anonymous"):

@@ -99,7 +99,7 @@ def entangle(evil, client):
         snapshot=seen.snapshot,
         reference=evil,
     )
-    views.keep("inbox", evil, urlencode({"label": evil}), actor=writer, shared=True)
+    views.keep("inbox", evil[:60], urlencode({"label": evil}), actor=writer, shared=True)
     return case
 
 

@@ -3,11 +3,14 @@
 import re
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
 from console.pages import DETAILS, MENU
 from jobs.models import Job
+from jobs.models.plan import PlanAction
+from jobs.operations import plans
 from tests import build
 from tests.console import matters, people
 
@@ -27,7 +30,13 @@ REGIONS = [
     ("workers", "table"),
     ("refusals", "table"),
     ("scheduler", "state"),
+    ("drain", "checklist"),
+    ("audit", "table"),
+    ("plans", "table"),
+    ("plan", "state"),
 ]
+STILL = {"plan-execute", "plan-abort", "tokens"}
+"""What answers a form of a page with that page, and a page of forms, which does not refresh itself."""
 
 
 def refresh(client, url, region, **headers):
@@ -37,6 +46,11 @@ def refresh(client, url, region, **headers):
 def address(name, job):
     if name == "case":
         return reverse("admin:case", args=[matters.of(job)])
+    if name == "plan":
+        root = get_user_model().objects.create_superuser("root")
+        ids = [build.enqueue()]
+        plan = plans.prepare(PlanAction.CANCEL, Job.objects.all(), actor=root, reason="why", ids=ids)
+        return reverse("admin:plan", args=[plan.pk])
     return reverse(f"admin:{name}", args=[job.id] if name == "job" else [])
 
 
@@ -52,7 +66,7 @@ def test_every_region_is_tried_here():
         for page in served
         for region in getattr(getattr(page.view, "view_class"), "regions", ())  # noqa: B009  (any callable)
     }
-    assert found == set(REGIONS)
+    assert {pair for pair in found if pair[0] not in STILL} == set(REGIONS)
 
 
 @pytest.mark.parametrize(("name", "region"), REGIONS)

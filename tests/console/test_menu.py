@@ -22,7 +22,7 @@ def _registry():
 
 def test_menu_shows_what_the_person_may_see(browse):
     admin, viewer = (browse(role).get("/").content.decode() for role in ("admin", "viewer"))
-    tokens = reverse("admin:jobs_apitoken_changelist")
+    tokens = reverse("admin:tokens")
     assert f'href="{tokens}"' in admin
     assert f'href="{tokens}"' not in viewer
     assert f'href="{reverse("admin:jobs")}"' in viewer

@@ -74,7 +74,7 @@ def test_retry_of_250_jobs_skips_what_changed_and_names_it(ola):
     build.edit(gone, label="another")
     build.edit(held, hold_reason="contradiction", state_version=build.row(held)["state_version"])
     with audit.through(Source.CONSOLE, user="ola"):
-        plans.execute(plan.id, actor=ola, typed=250)
+        plans.begin(plan.id, actor=ola, typed=250)
     assert work() == 1
     plan.refresh_from_db()
     assert (plan.state, plan.total, plan.done, plan.skipped) == (PlanState.DONE, 250, 247, 3)
@@ -119,7 +119,7 @@ def test_plan_takes_the_jobs_in_a_state_for_it_and_leaves_the_others_out(ola, ac
     assert {ids[row.job_id] for row in plan.rows.all()} == states
     assert (plan.total, plan.left_out) == (len(states), len(ids) - len(states))
     assert sum(plan.summary["statuses"].values()) == plan.total
-    plans.execute(plan.id, actor=ola)
+    plans.begin(plan.id, actor=ola)
     work()
     plan.refresh_from_db()
     assert (plan.state, plan.done, plan.skipped) == (PlanState.DONE, plan.total, 0)
@@ -132,7 +132,7 @@ def test_parents_and_children_of_one_plan_are_each_acted_upon(ola):
     child = build.enqueue(label="batch", parent_id=parent)
     for action in ("cancel", "retry"):
         plan = prepare(action, ola)
-        plans.execute(plan.id, actor=ola)
+        plans.begin(plan.id, actor=ola)
         work()
         assert outcomes(plan) == {parent: ("done", ""), child: ("done", "")}, action
 
@@ -187,21 +187,21 @@ def test_more_than_twenty_take_their_number_typed(ola):
     plan = prepare("retry", ola)
     for typed in (None, 20):
         with pytest.raises(Refused, match="21"):
-            plans.execute(plan.id, actor=ola, typed=typed)
+            plans.begin(plan.id, actor=ola, typed=typed)
     assert plans.look(plan.id).state == PlanState.PLANNED
-    assert plans.execute(plan.id, actor=ola, typed=21).state == PlanState.RUNNING
+    assert plans.begin(plan.id, actor=ola, typed=21).state == PlanState.RUNNING
 
 
 def test_plan_is_executed_once_and_within_ten_minutes(ola):
     failed(2)
     plan, late = prepare("retry", ola), prepare("retry", ola)
-    plans.execute(plan.id, actor=ola)
+    plans.begin(plan.id, actor=ola)
     with pytest.raises(Refused, match="executed already, by ola"):
-        plans.execute(plan.id, actor=ola)
+        plans.begin(plan.id, actor=ola)
     assert Job.objects.filter(kind=handlers.PLAN).count() == 1
     with pytest.raises(Refused, match="expired"):
-        plans.execute(late.id, actor=ola, now=late.created_at + timedelta(minutes=10))
-    assert plans.execute(late.id, actor=ola, now=late.created_at + timedelta(minutes=9)).started_at
+        plans.begin(late.id, actor=ola, now=late.created_at + timedelta(minutes=10))
+    assert plans.begin(late.id, actor=ola, now=late.created_at + timedelta(minutes=9)).started_at
 
 
 def test_aborted_plan_touches_no_further_row(ola, monkeypatch):
@@ -214,7 +214,7 @@ def test_aborted_plan_touches_no_further_row(ola, monkeypatch):
         return answer
 
     plan = prepare("retry", ola)
-    plans.execute(plan.id, actor=ola)
+    plans.begin(plan.id, actor=ola)
     monkeypatch.setitem(planrun.ACTS, "retry", abort_after_the_first)
     work()
     plan.refresh_from_db()
@@ -227,7 +227,7 @@ def test_aborted_plan_touches_no_further_row(ola, monkeypatch):
 def test_person_who_lost_the_permission_stops_the_plan(ola):
     failed(2)
     plan = prepare("retry", ola)
-    plans.execute(plan.id, actor=ola)
+    plans.begin(plan.id, actor=ola)
     ola.user_permissions.remove(Permission.objects.get(codename="retry_job"))
     work()
     plan.refresh_from_db()
@@ -235,14 +235,14 @@ def test_person_who_lost_the_permission_stops_the_plan(ola):
     with pytest.raises(Refused, match="retry_job"):
         prepare("retry", ola)
     with pytest.raises(Refused, match="retry_job"):
-        plans.execute(plan.id, actor=ola)
+        plans.begin(plan.id, actor=ola)
 
 
 def test_revoked_token_stops_the_plan(ola):
     failed(2)
     token, _secret = ApiToken.objects.issue("ci", user=ola, scopes=["ops"], queues=[])
     plan = prepare("retry", ola)
-    plans.execute(plan.id, actor=ola, token=token)
+    plans.begin(plan.id, actor=ola, token=token)
     ApiToken.objects.update(revoked_at=clock())
     work()
     plan.refresh_from_db()
@@ -261,7 +261,7 @@ def test_killed_run_goes_on_where_it_was_and_does_no_row_twice(ola, monkeypatch)
         return answer
 
     plan = prepare("retry", ola)
-    plans.execute(plan.id, actor=ola)
+    plans.begin(plan.id, actor=ola)
     monkeypatch.setitem(planrun.ACTS, "retry", dies_at_the_second)
     worker = Scene(kinds=[handlers.PLAN])
     work(worker)
@@ -285,7 +285,7 @@ def test_cancelled_run_ends_its_plan(ola, monkeypatch):
 
     failed(1)
     plan = prepare("retry", ola)
-    plans.execute(plan.id, actor=ola)
+    plans.begin(plan.id, actor=ola)
     monkeypatch.setattr(Context, "checkpoint", stop)
     work()
     plan.refresh_from_db()
@@ -298,7 +298,7 @@ def test_nobody_else_runs_a_plan_or_serves_its_queue(ola):
             handlers.job(name, queue=queue)(lambda: None)
     ids = failed(1)
     plan = prepare("retry", ola, ids=ids)
-    plans.execute(plan.id, actor=ola)
+    plans.begin(plan.id, actor=ola)
     Plan.objects.update(job_id=build.enqueue())
     work()
     assert Job.objects.get(kind=handlers.PLAN).status == JobStatus.SKIPPED
@@ -307,7 +307,7 @@ def test_nobody_else_runs_a_plan_or_serves_its_queue(ola):
 
 def test_plans_own_jobs_are_in_no_plan(ola):
     failed(1)
-    plans.execute(prepare("retry", ola).id, actor=ola)
+    plans.begin(prepare("retry", ola).id, actor=ola)
     with pytest.raises(Refused) as refused:
         prepare("cancel", ola, filters=[("kind", handlers.PLAN)], jobs=Job.objects.filter(kind=handlers.PLAN))
     assert refused.value.code == "PLAN_EMPTY"

@@ -21,7 +21,9 @@ PAGE = 500
 
 
 class Command(BaseCommand):
-    help = "Remove the files of attempts that ended a day ago or earlier and were not committed."
+    @property
+    def help(self) -> str:  # type: ignore[override]
+        return _("Remove the files of attempts that ended a day ago or earlier and were not committed.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         removed = 0

@@ -12,21 +12,27 @@ from django.utils.translation import gettext as _
 
 from jobs.health import Level, examine
 
-EXITS = """\
-exit code: 0 all is well; 1 something deserves a look (claims closed, a queue that nobody serves, a silent
-worker, leases that nobody takes back, jobs that wait for a decision, a drill that was not
-finished); 2 broken (no database, migrations or guards missing, a drill that let a superseded worker in)."""
-
 
 class Command(BaseCommand):
-    help = f"Examine database, guards, scheduler, queues, workers and leases. Changes nothing. {EXITS}"
+    @property
+    def help(self) -> str:  # type: ignore[override]
+        return _(
+            "Examine database, guards, scheduler, queues, workers and leases. Changes nothing. exit code: "
+            "0 all is well; 1 something deserves a look (claims closed, a queue that nobody serves, a "
+            "silent worker, leases that nobody takes back, jobs that wait for a decision, a drill that "
+            "was not finished); 2 broken (no database, migrations or guards missing, a drill that let a "
+            "superseded worker in)."
+        )
+
     # An examination of what is broken must not stop at what is broken.
     requires_system_checks: list[str] = []
     requires_migrations_checks = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--json", action="store_true", help="print one JSON object for machines")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="which of the configured databases")
+        parser.add_argument("--json", action="store_true", help=_("print one JSON object for machines"))
+        parser.add_argument(
+            "--database", default=DEFAULT_DB_ALIAS, help=_("which of the configured databases")
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = examine(options["database"])

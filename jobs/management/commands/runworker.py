@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.utils.translation import gettext as _
 
 from jobs import failpoints
 from jobs.worker import processes
@@ -24,23 +25,34 @@ committing need it for moments between round trips, and waited that long while a
 class Command(BaseCommand):
     """Exit codes: 0 clean, 1 error or fenced, 2 wrong options, 75 jobs given back while their code ran."""
 
-    help = "Claim jobs, run their handlers and commit their results (docs/workers.md)."
     # The checks of addresses would import the console, which a worker has no use for and pays memory for.
     requires_system_checks: list[str] = []
 
+    @property
+    def help(self) -> str:  # type: ignore[override]
+        return _("Claim jobs, run their handlers and commit their results (docs/workers.md).")
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--queues", type=_words, help="serve these, comma-separated (default: those of the kinds)")
-        add("--kinds", type=_words, help="run these, comma-separated (default: all that are known)")
-        add("--concurrency", type=_count, default=8, help="jobs at a time, plain and async each (default 8)")
-        add("--processes", type=_count, default=1, help="worker processes under one parent (default 1)")
+        add("--queues", type=_words, help=_("serve these, comma-separated (default: those of the kinds)"))
+        add("--kinds", type=_words, help=_("run these, comma-separated (default: all that are known)"))
         add(
-            "--grace", type=_seconds, default=30.0, help="seconds running jobs get after SIGTERM (default 30)"
+            "--concurrency",
+            type=_count,
+            default=8,
+            help=_("jobs at a time, plain and async each (default 8)"),
         )
-        add("--once", action="store_true", help="make one claim, run it, then stop")
-        add("--drain", action="store_true", help="stop when nothing is ready or running")
-        add("--autoreload", action="store_true", help="start anew when the code changes (development)")
-        add("--child-of", type=int, help="for the parent's own use: its process id")
+        add("--processes", type=_count, default=1, help=_("worker processes under one parent (default 1)"))
+        add(
+            "--grace",
+            type=_seconds,
+            default=30.0,
+            help=_("seconds running jobs get after SIGTERM (default 30)"),
+        )
+        add("--once", action="store_true", help=_("make one claim, run it, then stop"))
+        add("--drain", action="store_true", help=_("stop when nothing is ready or running"))
+        add("--autoreload", action="store_true", help=_("start anew when the code changes (development)"))
+        add("--child-of", type=int, help=_("for the parent's own use: its process id"))
 
     def handle(self, **options: Any) -> NoReturn:
         if not options["child_of"] and (options["processes"] > 1 or options["autoreload"]):
@@ -90,13 +102,13 @@ class Command(BaseCommand):
 def _words(text: str) -> list[str]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
-        raise ArgumentTypeError("names, separated by commas")
+        raise ArgumentTypeError(_("names, separated by commas"))
     return words
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 10_000):
-        raise ArgumentTypeError("a whole number from 1 to 10000")
+        raise ArgumentTypeError(_("a whole number from 1 to 10000"))
     return int(text)
 
 
@@ -104,7 +116,7 @@ def _seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
-        raise ArgumentTypeError("a number of seconds") from None
+        raise ArgumentTypeError(_("a number of seconds")) from None
     if not 0 <= seconds <= 86_400:
-        raise ArgumentTypeError("from 0 to 86400 seconds")
+        raise ArgumentTypeError(_("from 0 to 86400 seconds"))
     return seconds
