@@ -25,11 +25,14 @@ def pgbouncer() -> str | None:
 
 PROVIDERS: dict[str, Callable[[], str | None]] = {"browser": browser, "pgbouncer": pgbouncer}
 REASON = "this machine has no "
-PARTS = ("plain", "walks", "processes", "browser")
+PARTS = ("plain", "pages", "walks", "processes", "browser")
 """What drives a browser or whole processes is in the folder of that name; the others are plain, but for those
-that try one thing in thousands of ways, or try the demonstration: coverage would double their time and tell
-nothing new."""
-WALKS = ("matrix", "races", "demo", "bench_guards")
+of console and API, and those that try one thing in thousands of ways or try the demonstration. Coverage
+would double the time of these."""
+FOLDERS = {
+    **dict.fromkeys(("console", "api"), "pages"),
+    **dict.fromkeys(("matrix", "races", "demo", "bench_guards"), "walks"),
+}
 TESTS = Path(__file__).parent
 
 
@@ -67,7 +70,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if part == "all" or not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
         return None
     folder = collection_path.relative_to(TESTS).parts[0]
-    belongs = folder if folder in PARTS else "walks" if folder in WALKS else "plain"
+    belongs = folder if folder in PARTS else FOLDERS.get(folder, "plain")
     return None if belongs == part else True
 
 

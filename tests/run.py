@@ -95,7 +95,9 @@ def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
     Tests of whole processes wait much and compute little, so they go beside the others.
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
-    chains = [(lane, parts) for lane in LANES for parts in (("plain",), ("walks", "processes", "browser"))]
+    chains = [
+        (lane, parts) for lane in LANES for parts in (("plain", "pages"), ("walks", "processes", "browser"))
+    ]
     logs = [scratch / f"{lane}-{parts[0]}.log" for lane, parts in chains]
     with ThreadPoolExecutor(len(chains)) as beside:
         ran = []
@@ -212,10 +214,10 @@ def _environment(url: str, scratch: Path) -> dict[str, str]:
 
 
 def _print_coverage(scratch: Path) -> None:
-    """Print the lines and branches that neither database reached."""
+    """Print the lines and branches of the runtime that its own tests did not reach on SQLite."""
     coverage = [sys.executable, "-m", "coverage"]
     environment = {**os.environ, "COVERAGE_FILE": f"{scratch}/coverage"}
-    print("\ntests: branch coverage, of the lane on SQLite", flush=True)
+    print("\ntests: branch coverage of the runtime, on SQLite", flush=True)
     for command in (["combine", "--quiet", str(scratch)], ["report"]):
         subprocess.call([*coverage, *command], cwd=ROOT, env=environment)
 

@@ -12,6 +12,8 @@ from jobs.models import ApiToken, AuditEntry, Queue, Scheduler, Worker
 from tests import build
 from tests.api.caller import OPERATOR, ROOT, Api, operator, secret
 
+pytestmark = pytest.mark.looks_alike
+
 
 def patch(api, name, body):
     return api.patch(f"{ROOT}/queues/{name}", body, content_type="application/json")

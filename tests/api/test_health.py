@@ -10,6 +10,8 @@ from jobs.models import Job
 from tests.api.caller import Api, secret
 from tests.build import enqueue
 
+pytestmark = pytest.mark.looks_alike
+
 OUTSIDE = {"REMOTE_ADDR": "192.0.2.7"}
 
 

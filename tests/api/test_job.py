@@ -13,6 +13,8 @@ from tests import build
 from tests.api.caller import EVERY_SCOPE, ROOT, Api, person, secret
 from tests.build import at, claim, enqueue
 
+pytestmark = pytest.mark.looks_alike
+
 CANARY = "S3CR3T-canary"
 PAYLOAD = {
     "password": CANARY,

@@ -31,6 +31,8 @@ from tests import build
 from tests.api.caller import ROOT
 from tests.operations import scene
 
+pytestmark = pytest.mark.looks_alike
+
 LISTS = ["/jobs", "/cases", "/events", "/queues", "/workers"]
 
 

@@ -15,6 +15,8 @@ from tests import build
 from tests.api.caller import ROOT, Api, operator, person, secret
 from tests.build import at, claim, enqueue
 
+pytestmark = pytest.mark.looks_alike
+
 ACTS = ("force-cancel", "retry", "revise", "hold", "unhold")
 BODIES = {act: {"reason": "because"} for act in ACTS} | {
     "revise": {"reason": "because", "arguments": {"n": 2}}

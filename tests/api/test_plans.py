@@ -11,7 +11,7 @@ from tests import build
 from tests.api.caller import Api, operator, secret
 from tests.operations.test_plans import failed, work
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 
 def prepare(api, action="retry", **more):

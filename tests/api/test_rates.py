@@ -9,6 +9,8 @@ from tests import build
 from tests.api.caller import EVERY_SCOPE, Api, secret
 from tests.build import KIND
 
+pytestmark = pytest.mark.looks_alike
+
 BUDGETS = ("READ", "ENQUEUE", "WORKER", "OPERATE")
 
 

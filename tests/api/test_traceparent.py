@@ -9,7 +9,7 @@ from tests.build import KIND
 
 MINE, OTHER = (f"00-{digit * 32}-{digit * 16}-01" for digit in "ab")
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from jobs.models import Job
 from tests import catalogue
 from tests.browser.addresses import pages
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 
 SAID_IN_CHINESE = (
     *("index", "inbox", "case", "case file", "handover", "jobs", "job uncertain", "job running", "found"),

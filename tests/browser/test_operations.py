@@ -13,7 +13,7 @@ from jobs.models import AuditEntry, Job, Scheduler
 from tests import build
 from tests.browser.test_accessibility import COLOURS, grave
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 
 
 @pytest.fixture

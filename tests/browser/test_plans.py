@@ -15,7 +15,7 @@ from tests import build
 from tests.browser.test_accessibility import COLOURS, grave
 from tests.operations.test_plans import failed, work
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from jobs.outcomes import Refused
 from jobs.status import JobStatus
 from tests import build
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from jobs.models import Drill
 from jobs.models.drill import DrillKind, DrillVerdict
 from jobs.outcomes import Refused
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 URL = "admin:drills"
 
 

@@ -13,6 +13,8 @@ from jobs.measures import BUCKETS, MORE
 from jobs.vocabulary import JOB
 from tests import build
 
+pytestmark = pytest.mark.looks_alike
+
 NOW = build.T0 + timedelta(seconds=30)
 
 

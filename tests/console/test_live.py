@@ -14,7 +14,7 @@ from jobs.operations import plans
 from tests import build
 from tests.console import matters, people
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 REGIONS = [
     ("index", "needs"),
     ("index", "proof"),

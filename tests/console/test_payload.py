@@ -11,6 +11,8 @@ from jobs import handlers
 from jobs.models import Attempt, Job
 from tests import build
 
+pytestmark = pytest.mark.looks_alike
+
 SECRET = "canary-4111111111111111"
 
 

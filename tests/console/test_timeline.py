@@ -11,6 +11,8 @@ from jobs.models import Attempt, EffectSlot, FenceRefusal, Job
 from jobs.status import JobStatus, WaitReason
 from tests import build
 
+pytestmark = pytest.mark.looks_alike
+
 
 def at(seconds):
     return build.at(seconds)

@@ -12,6 +12,8 @@ from jobs.models import ApiToken, AuditEntry
 from jobs.operations import proof
 from tests.api.caller import Api
 
+pytestmark = pytest.mark.looks_alike
+
 PAGE = "/tokens/"
 
 
