@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from console import groups
 from jobs.operations import proof
 from tests import flush
 from tests.browser import data
@@ -58,10 +55,7 @@ def transactional_db(server: LiveServer, django_db_blocker: Any) -> Iterator[Non
 @pytest.fixture(scope="module")
 def person(transactional_db: None) -> Any:
     """A viewer with a password."""
-    groups.lay("default")
-    user = get_user_model().objects.create_user("viewer", password="a password", is_staff=True)
-    user.groups.set([Group.objects.get(name="viewer")])
-    return user
+    return data.viewer()
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from jobs.explain import clock
 from jobs.ledger import worker as worker_rows
 from jobs.models import AuditEntry, Job, Scheduler
 from tests import build
+from tests.browser.alone import person, transactional_db  # noqa: F401
 from tests.browser.test_accessibility import COLOURS, grave
 
 pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from jobs.handlers import Options
 from jobs.models import AuditEntry, Case, EffectSlot, Job
 from jobs.operations import casework
 from jobs.worker.loop import Worker
+from tests.browser.alone import person, transactional_db  # noqa: F401
 from tests.provider import Provider
 
 pytestmark = pytest.mark.browser
@@ -27,10 +29,10 @@ pytestmark = pytest.mark.browser
 ROLES = ("viewer", "operator", "adjudicator", "approver")
 
 
-@pytest.fixture(scope="module")
-def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+@pytest.fixture
+def provider(tmp_path: Path) -> Iterator[Provider]:
     """A payment service that honours keys."""
-    with Provider.running(tmp_path_factory.mktemp("provider")) as running:
+    with Provider.running(tmp_path) as running:
         yield running
 
 
@@ -127,7 +129,8 @@ def test_lost_answer_becomes_a_ruling_by_two_people_and_one_charge(
     reconcile()
     # The page has asked for itself meanwhile; nobody has loaded it again.
     expect(one.get_by_text("adjudicator asked for an inquiry")).to_have_count(0)
-    expect(one.locator("#evidence tr", has_text="adjudicator")).to_contain_text("no answer")
+    asked = one.locator("#evidence tr", has_text="inquiry").filter(has_text="adjudicator")
+    expect(asked).to_contain_text("no answer")
 
     # Another speaks up meanwhile: what the first has open is stale, and nothing is written.
     two = enter(window, "approver", url)
@@ -206,20 +209,24 @@ def test_keys_lead_from_the_inbox_to_a_ruling_and_decide_nothing_by_themselves(
     keys.press("g")
     keys.press("i")
     expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
+    page.wait_for_load_state()
     # The help says what there is, and closing it gives the focus back.
     keys.press("?")
     expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
     keys.press("j")
     expect(page.locator("tr.cursor")).to_have_count(0)
     keys.press("Escape")
-    for _ in range(2):
-        keys.press("j")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_hidden()
+    keys.press("j")
     row = page.locator("tr.cursor")
+    expect(row).to_contain_text("INV-7100")
+    keys.press("j")
     expect(row.get_by_role("link").first).to_be_focused()
     expect(row).to_contain_text("INV-7101")
     keys.press("t")
     expect(page.get_by_text("The case is yours.")).to_be_visible()
     expect(page).to_have_url(re.compile(r"/cases/$"))
+    page.wait_for_load_state()
     # Who types is typing.
     keys.press("/")
     keys.type("tjk?")
@@ -232,10 +239,12 @@ def test_keys_lead_from_the_inbox_to_a_ruling_and_decide_nothing_by_themselves(
     keys.press("Tab")
     keys.press("Enter")
     expect(page.get_by_text("Your comment is there.")).to_be_visible()
+    page.wait_for_load_state()
     for _ in range(2):
         keys.press("j")
     keys.press("o")
     expect(page).to_have_url(re.compile(f"/cases/{case.pk}/$"))
+    page.wait_for_load_state()
     # r opens the ruling at its evidence; from there Tab leads to it. No key has ruled.
     keys.press("r")
     expect(page.get_by_role("heading", name="What we know we did")).to_be_focused()

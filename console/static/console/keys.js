@@ -127,7 +127,7 @@
     if (!on || event.defaultPrevented || event.isComposing) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     // Whoever types is typing: in a field, in a list, in a dialog.
-    if (event.target.closest("input:not([type=checkbox]), select, textarea, [contenteditable], dialog")) return;
+    if (event.target.closest("input:not([type=checkbox]), select, textarea, [contenteditable], dialog[open]")) return;
     if (event.target.matches("input[type=radio]")) return;
     const key = event.key;
     if (going && Date.now() - going < 1500) {
