@@ -20,7 +20,7 @@ import pytest
 from django.db import connection
 
 from jobs.models import Case as OpenCase
-from jobs.models import EffectSlot, Evidence, Job
+from jobs.models import EffectSlot, Evidence, Job, Worker
 from jobs.status import TERMINAL, JobStatus
 from tests.processes.conftest import Install
 from tests.processes.effect_cases import CASES, PAGE, POLICIES, Case, Left, printed
@@ -256,3 +256,36 @@ def test_a_payload_that_changed_after_a_lost_answer_sends_nothing_more(
         # X was asked for before anybody was asked to rule.
         found = Evidence.objects.using(installation.alias).get(source="inquiry")
         assert (found.outcome, found.decisive) == ("found", True)
+
+
+@pytest.mark.parametrize(
+    ("failpoint", "charges", "slots"),
+    [
+        # The call has gone out: the cancel stops what comes after it, and undoes nothing outside.
+        ("report.sending=stop", 1, ["committed"]),
+        # Nothing has gone out: it does not go out any more.
+        ("grant.before=stop", 0, []),
+    ],
+)
+def test_a_cancel_that_meets_a_sending_stops_what_comes_after_it_only(
+    installation: Installation, strict: Provider, failpoint: str, charges: int, slots: list[str]
+) -> None:
+    """Contract §7: the holder hears of it before an effect and before its commit, and acknowledges."""
+    job_id = installation.enqueue("proc.charge", policy="queryable", invoice="INV-1")
+    environment = {"DEMO_PROVIDER_URL": strict.url}
+    sender = installation.start(failpoints=failpoint, environment=environment)
+    installation.until_stopped(sender)
+    jobs = Job.objects.db_manager(installation.alias)
+    assert jobs.cancel(job_id, actor="ada", reason="ordered by mistake") == JobStatus.RUNNING
+    other = installation.start(environment=environment)
+    workers = Worker.objects.using(installation.alias)
+    installation.until(lambda: workers.count() == 2, "the other worker")
+    sender.signal(signal.SIGCONT)
+    installation.until(lambda: installation.status(job_id) == JobStatus.CANCELLED, "the cancel")
+    for worker in (sender, other):
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0, worker.said
+
+    assert len(strict.ledger()["charges"]) == charges
+    found = EffectSlot.objects.using(installation.alias).values_list("status", flat=True)
+    assert list(found) == slots
