@@ -54,16 +54,6 @@ class Needs:
     """Whether a case is contradicted, or past its SLA."""
 
     @property
-    def uncertain_jobs(self) -> int:
-        """Jobs whose outside outcome is open."""
-        return sum(group.count for group in self.uncertain)
-
-    @property
-    def failed_jobs(self) -> int:
-        """Jobs that failed in the last 24 hours."""
-        return sum(group.count for group in self.failed)
-
-    @property
     def nobody(self) -> bool:
         """Whether everything goes by itself."""
         return not (

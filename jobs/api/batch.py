@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from jobs.api import schema
 from jobs.api.auth import Caller
 from jobs.api.enqueue import EnqueueBody, Known, Wish, conflict_of, key_of
-from jobs.api.fields import Items, Strict
+from jobs.api.fields import Several, Strict
 from jobs.api.problems import Problem
 from jobs.api.view import View
 from jobs.models import Job
@@ -30,7 +30,7 @@ ITEM["properties"] |= {"job_status": schema.TEXT, "differing": schema.rows(schem
 class BatchBody(Strict):
     """The body of POST /jobs/batch."""
 
-    jobs = Items(EnqueueBody, most=BATCH)
+    jobs = Several(EnqueueBody(), most=BATCH)
 
 
 class BatchView(View):

@@ -22,8 +22,8 @@ from rest_framework.response import Response
 from jobs import effects, explain, handlers, measures
 from jobs.api import schema
 from jobs.api.auth import Caller
-from jobs.api.fields import Id, Seconds, Strict, Text, Whole
-from jobs.api.presented import LARGEST, LEASE, MOST, NAME_CHARACTERS, Name, Several, WorkerView, shown, suffix
+from jobs.api.fields import Id, Seconds, Several, Strict, Text, Whole
+from jobs.api.presented import LARGEST, LEASE, MOST, NAME_CHARACTERS, Name, WorkerView, shown, suffix
 from jobs.api.problems import Problem
 from jobs.api.room import ROOM
 from jobs.api.schema import INSTANT, TEXT, WHOLE, record

@@ -238,24 +238,26 @@ class Object(_Typed):
         return data if isinstance(data, dict) else self.refuse()
 
 
-class Items(_Typed):
-    """A list of objects of one form, 1 to `most` of them."""
+class Several(_Typed):
+    """A list of `least` to `most` values of one field, or objects of one form."""
 
     expected = _("A list is needed here.")
 
-    def __init__(self, item: type[Strict], *, most: int, **more: Any) -> None:
+    def __init__(self, item: _Typed | Strict, *, most: int, least: int = 1, **more: Any) -> None:
         super().__init__(**more)
-        self.item, self.most = item, most
+        self.item, self.most, self.least = item, most, least
 
     def to_internal_value(self, data: Any) -> list[Any]:
         if not isinstance(data, list):
             self.refuse()
-        if not 1 <= len(data) <= self.most:
-            raise serializers.ValidationError(_("1 to %s are taken at a time.") % self.most)
-        form, found, errors = self.item(), [], {}
+        if not self.least <= len(data) <= self.most:
+            bounds = {"least": self.least, "most": self.most}
+            raise serializers.ValidationError(_("%(least)s to %(most)s are taken at a time.") % bounds)
+        found: list[Any] = []
+        errors: dict[str, Any] = {}
         for index, part in enumerate(data):
             try:
-                found.append(form.run_validation(part))
+                found.append(self.item.run_validation(part))
             except serializers.ValidationError as error:
                 errors[str(index)] = error.detail
                 if len(errors) == WRONG:
@@ -265,7 +267,7 @@ class Items(_Typed):
         return found
 
     def described(self) -> Schema:
-        return schema.rows(self.item.described()) | {"minItems": 1, "maxItems": self.most}
+        return schema.rows(self.item.described()) | {"minItems": self.least, "maxItems": self.most}
 
 
 class Anything(_Typed):

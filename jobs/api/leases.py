@@ -16,14 +16,13 @@ from rest_framework.response import Response
 from jobs import admission, canon, errors, redact
 from jobs.api.auth import Caller
 from jobs.api.claims import BEAT_GRAIN, WorkerBody
-from jobs.api.fields import Anything, Choice, Flag, Instant, Seconds, Strict, Text, Whole
+from jobs.api.fields import Anything, Choice, Flag, Instant, Seconds, Several, Strict, Text, Whole
 from jobs.api.presented import (
     EACH,
     LANDED,
     LARGEST,
     MOST,
     LeaseBody,
-    Several,
     WorkerView,
     landed,
     lease_of,

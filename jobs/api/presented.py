@@ -16,7 +16,7 @@ from rest_framework import serializers
 
 from jobs.api import schema
 from jobs.api.auth import Caller
-from jobs.api.fields import WRONG, Id, Strict, Text, Whole, _Typed, parse_uuid
+from jobs.api.fields import Id, Strict, Text, Whole, parse_uuid
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
 from jobs.api.view import View
@@ -29,38 +29,6 @@ MOST = 500
 NAME_CHARACTERS = 150
 LARGEST = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+", re.ASCII)
-
-
-class Several(_Typed):
-    """A list of `least` to `most` values of one field."""
-
-    expected = _("A list is needed here.")
-
-    def __init__(self, item: _Typed | Strict, *, most: int, least: int = 1, **more: Any) -> None:
-        super().__init__(**more)
-        self.item, self.most, self.least = item, most, least
-
-    def to_internal_value(self, data: Any) -> list[Any]:
-        if not isinstance(data, list):
-            self.refuse()
-        if not self.least <= len(data) <= self.most:
-            bounds = {"least": self.least, "most": self.most}
-            raise serializers.ValidationError(_("%(least)s to %(most)s are taken at a time.") % bounds)
-        found: list[Any] = []
-        errors: dict[str, Any] = {}
-        for index, part in enumerate(data):
-            try:
-                found.append(self.item.run_validation(part))
-            except serializers.ValidationError as error:
-                errors[str(index)] = error.detail
-                if len(errors) == WRONG:
-                    break
-        if errors:
-            raise serializers.ValidationError(errors)
-        return found
-
-    def described(self) -> Schema:
-        return schema.rows(self.item.described()) | {"minItems": self.least, "maxItems": self.most}
 
 
 class Name(Text):

@@ -28,6 +28,7 @@ from jobs.models.plan import PlanAction, PlanState
 from jobs.operations.actor import CANCEL, HOLD, RETRY, admit
 from jobs.outcomes import Refused
 from jobs.status import CLAIMABLE, TERMINAL, UNFINISHED, JobStatus
+from jobs.verbs import audited
 from jobs.verbs.base import need_reason
 
 PERMISSIONS = {
@@ -281,16 +282,5 @@ def _over(plan: Plan, now: datetime) -> Refused:
 
 
 def _audit(action: str, plan: Plan, actor: str, after: dict[str, Any], using: str) -> None:
-    door = audit.origin()
-    audit.append(
-        using,
-        action=action,
-        actor=actor,
-        user=door.user,
-        object_type="plan",
-        object_id=plan.id,
-        reason=plan.reason,
-        after={"action": plan.action, **after},
-        request_id=door.request_id,
-        source=door.source,
-    )
+    told = {"action": plan.action, **after}
+    audited.append(using, action, "plan", plan.id, actor=actor, reason=plan.reason, before=None, after=told)

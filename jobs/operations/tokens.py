@@ -20,6 +20,7 @@ from jobs.models import ApiToken
 from jobs.operations.actor import TOKENS, admit
 from jobs.outcomes import Refused
 from jobs.permissions import NEEDS
+from jobs.verbs import audited
 from jobs.verbs.base import need_reason
 
 LONGEST_DAYS = 3650
@@ -61,7 +62,16 @@ def issue(
             "queues": [*queues],
             "expires_at": audit.stamp(expires),
         }
-        _audit(using, "issue_token", token, by.signature, reason, None, told)
+        audited.append(
+            using,
+            "issue_token",
+            "token",
+            token.pk,
+            actor=by.signature,
+            reason=reason,
+            before=None,
+            after=told,
+        )
     return token, secret
 
 
@@ -74,7 +84,16 @@ def revoke(token_id: int, *, actor: Any, reason: str, using: str = DEFAULT_DB_AL
         if not live.update(revoked_at=timezone.now()):
             raise Refused("TOKEN_UNKNOWN", token=token_id)
         token: ApiToken = ApiToken.objects.using(using).get(pk=token_id)
-        _audit(using, "revoke_token", token, by.signature, reason, {"revoked": False}, {"revoked": True})
+        audited.append(
+            using,
+            "revoke_token",
+            "token",
+            token.pk,
+            actor=by.signature,
+            reason=reason,
+            before={"revoked": False},
+            after={"revoked": True},
+        )
     return token
 
 
@@ -111,22 +130,3 @@ def _may_be_issued(issuer: Any, owner: Any, scopes: Sequence[str]) -> None:
         raise Refused("TOKEN_PERSONAL", scope=PERSONAL)
     if not owner.get_all_permissions() <= issuer.get_all_permissions():
         raise Refused("TOKEN_ABOVE", user=name)
-
-
-def _audit(
-    using: str, action: str, token: ApiToken, actor: str, reason: str, before: Json, after: Json
-) -> None:
-    door = audit.origin()
-    audit.append(
-        using,
-        action=action,
-        actor=actor,
-        user=door.user,
-        object_type="token",
-        object_id=token.pk,
-        reason=reason,
-        before=before,
-        after=after,
-        request_id=door.request_id,
-        source=door.source,
-    )

@@ -56,10 +56,10 @@ def job(
 
 
 def append(
-    session: Session,
+    session: Session | str,
     action: str,
     object_type: str,
-    object_id: str,
+    object_id: object,
     *,
     actor: str,
     reason: str,

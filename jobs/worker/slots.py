@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from django.db import connections
@@ -157,8 +157,3 @@ def _discard(alias: str) -> None:
     raw = connection.connection
     if raw is not None:
         raw.close()
-
-
-def still_running(helds: Iterable[Held]) -> list[Held]:
-    """Return those whose attempt is over while their code still runs."""
-    return [held for held in helds if held.closed]

@@ -77,8 +77,3 @@ def handler_of(kind: str) -> handlers.Handler:
     found = handlers.find(kind)
     assert found is not None, kind  # noqa: S101  (checked when the worker was made)
     return found
-
-
-def queues_of(kinds: Sequence[str]) -> list[str]:
-    """Return the queues that kinds declare."""
-    return sorted({handler_of(kind).queue for kind in kinds})

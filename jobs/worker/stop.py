@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable
@@ -60,8 +59,3 @@ class Stop:
         threading.Thread(target=obey, name="signals", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, note)
-
-
-def parent_is(pid: int) -> bool:
-    """Whether our parent still is the one that started us."""
-    return os.getppid() == pid

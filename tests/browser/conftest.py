@@ -11,10 +11,10 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from jobs.operations import proof
 from tests import flush
 from tests.browser import data
 from tests.browser.data import Built
+from tests.console.people import log_in
 
 WATCH = """
 window.violations = [];
@@ -104,11 +104,10 @@ def window(
         context.add_init_script(WATCH)
         if known:
             client = Client()
-            client.force_login(who or person)
             if recent:
-                session = client.session
-                proof.note(session)
-                session.save()
+                log_in(client, who or person)
+            else:
+                client.force_login(who or person)
             name = settings.SESSION_COOKIE_NAME
             context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": server.url}])
         page = context.new_page()

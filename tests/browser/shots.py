@@ -92,15 +92,12 @@ def _log_in() -> dict[str, str]:
     from django.contrib.auth.models import Group
     from django.test import Client
 
-    from jobs.operations import proof
+    from tests.console.people import log_in
 
     user = get_user_model().objects.create_user("operator-3", is_staff=True)
     user.groups.set([Group.objects.get(name="admin")])
     client = Client()
-    client.force_login(user)
-    session = client.session
-    proof.note(session)
-    session.save()
+    log_in(client, user)
     name = settings.SESSION_COOKIE_NAME
     return {"name": name, "value": client.cookies[name].value}
 

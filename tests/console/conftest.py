@@ -12,9 +12,8 @@ from django.test.client import ClientHandler
 
 from console import groups
 from jobs.models import Job
-from jobs.operations import proof
 from tests import build
-from tests.console.people import ROLES
+from tests.console.people import ROLES, log_in
 
 
 @pytest.fixture(scope="session")
@@ -42,14 +41,6 @@ def browse(db: None, django_user_model: Any, handler: ClientHandler) -> Callable
         return client
 
     return of
-
-
-def log_in(client: Client, user: Any) -> None:
-    """Log in as the log-in page does: the session keeps when."""
-    client.force_login(user)
-    session = client.session
-    proof.note(session)
-    session.save()
 
 
 @pytest.fixture
