@@ -6,15 +6,12 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from django.db import connection
-
 from jobs.ledger import cases, reports, slots
 from jobs.ledger.session import Session
-from jobs.models import Case as OpenCase
-from jobs.models import EffectSlot, Job, Proposal
 from jobs.status import JobStatus
 from tests import build
 from tests.build import TICK, at
+from tests.matrix.rows import another_row, edit_row, writes
 from tests.matrix.trial import NOTHING, UNCHANGED, Case, Change, Statement, Trial, edited, given, instant
 
 OTHER = uuid.UUID(int=1)
@@ -45,45 +42,6 @@ def _waits() -> Trial:
     return trial
 
 
-def _rows(trial: Trial) -> list[Any]:
-    asked = (Job, trial.lease.job_id), *((m, trial.given.get(n)) for m, n in ROWS)
-    return [list(model._base_manager.filter(pk=key).values()) for model, key in asked]
-
-
-ROWS: tuple[tuple[Any, str], ...] = ((OpenCase, "case"), (Proposal, "proposal"), (EffectSlot, "effect"))
-
-
-def _writes(work: Callable[[Session, dict[str, Any]], Any]) -> Callable[[Trial], str]:
-    """Run a statement on what is given; it has landed when a row that is ours has changed."""
-
-    def run(trial: Trial) -> str:
-        ours = Trial(trial.lease, trial.now, dict(trial.given.get("ours", trial.given)))
-        before = _rows(ours)
-        build.ledger(lambda session: work(session, trial.given), now=trial.now)
-        return NOTHING if _rows(ours) == before else ""
-
-    return run
-
-
-def _another(**values: Any) -> Change:
-    """Ask for another row than ours."""
-    return lambda trial: trial.given.update({"ours": dict(trial.given)} | values)
-
-
-def _edit(model: Any, name: str, **columns: Any) -> Change:
-    """Write a row by hand."""
-
-    def change(trial: Trial) -> None:
-        field: Any = model._meta.get_field
-        values = [field(n).get_db_prep_save(v, connection) for n, v in columns.items()]
-        key = model._meta.pk.get_db_prep_save(trial.given[name], connection)
-        places = ", ".join(f"{n} = %s" for n in columns)
-        with build.unguarded(), connection.cursor() as cursor:
-            cursor.execute(f"UPDATE {model._meta.db_table} SET {places} WHERE id = %s", [*values, key])
-
-    return change
-
-
 def _take(session: Session, asked: dict[str, Any], by: str = "ben", seconds: int = 60) -> None:
     cases.take(session, asked["case"], by=by, seconds=seconds)
 
@@ -95,16 +53,16 @@ def _taken() -> Trial:
 
 
 def _rule(verdict: str, **values: Any) -> Callable[[Trial], str]:
-    return _writes(lambda s, t: reports.rule(s, t["effect"], t["version"], verdict, **values))
+    return writes(lambda s, t: reports.rule(s, t["effect"], t["version"], verdict, **values))
 
 
 def _slot(**columns: Any) -> Change:
-    return _edit(EffectSlot, "effect", **columns)
+    return edit_row("effect", **columns)
 
 
-CLOSED = Case("open", "closed", _edit(OpenCase, "case", closed_at=at(5), closed_as="ruled"), NOTHING)
-OTHER_CASE = Case("case", "another", _another(case=OTHER), NOTHING)
-OTHER_EFFECT = Case("effect", "another", _another(effect="another"), NOTHING)
+CLOSED = Case("open", "closed", edit_row("case", closed_at=at(5), closed_as="ruled"), NOTHING)
+OTHER_CASE = Case("case", "another", another_row(case=OTHER), NOTHING)
+OTHER_EFFECT = Case("effect", "another", another_row(effect="another"), NOTHING)
 OTHER_VERSION = Case("version", "another", given(version=2), NOTHING)
 DECIDED = {"decision": "rejected", "decided_at": at(11), "decided_by": "ben"}
 APPROVED = {"decision": "approved", "decided_at": at(11), "decided_by": "ben"}
@@ -114,7 +72,7 @@ NEITHER = ("label", "target", "currency")
 
 def _approved() -> Trial:
     trial = _matter("approval", "prepared", grants=0)
-    _edit(Proposal, "proposal", **APPROVED)(trial)
+    edit_row("proposal", **APPROVED)(trial)
     return trial
 
 
@@ -131,51 +89,51 @@ CASES = (
     Statement(
         "close a case",
         _matter,
-        _writes(lambda s, t: cases.close(s, t["effect"], t["kind"], "ruled")),
-        (UNCHANGED, CLOSED, OTHER_EFFECT, Case("kind", "another", _another(kind="conflict"), NOTHING)),
+        writes(lambda s, t: cases.close(s, t["effect"], t["kind"], "ruled")),
+        (UNCHANGED, CLOSED, OTHER_EFFECT, Case("kind", "another", another_row(kind="conflict"), NOTHING)),
     ),
     Statement(
         "close what is moot",
         _matter,
-        _writes(lambda s, t: cases.close_moot(s, [t["job"]])),
+        writes(lambda s, t: cases.close_moot(s, [t["job"]])),
         (
             UNCHANGED,
             CLOSED,
-            Case("job", "another", _another(job=OTHER.hex), NOTHING),
-            Case("kind", "a contradiction", _edit(OpenCase, "case", kind="contradiction"), NOTHING),
+            Case("job", "another", another_row(job=OTHER.hex), NOTHING),
+            Case("kind", "a contradiction", edit_row("case", kind="contradiction"), NOTHING),
         ),
     ),
     Statement(
         "touch a case",
         _matter,
-        _writes(lambda s, t: cases.touch(s, t["effect"])),
+        writes(lambda s, t: cases.touch(s, t["effect"])),
         (UNCHANGED, CLOSED, OTHER_EFFECT),
     ),
     Statement(
         "void a question",
         _matter,
-        _writes(lambda s, t: cases.void(s, t["effect"])),
-        (UNCHANGED, OTHER_EFFECT, Case("decision", "made", _edit(Proposal, "proposal", **DECIDED), NOTHING)),
+        writes(lambda s, t: cases.void(s, t["effect"])),
+        (UNCHANGED, OTHER_EFFECT, Case("decision", "made", edit_row("proposal", **DECIDED), NOTHING)),
     ),
     Statement(
         "decide",
         _matter,
-        _writes(lambda s, t: cases.decide(s, t["proposal"], "approved", by="ben", note="")),
+        writes(lambda s, t: cases.decide(s, t["proposal"], "approved", by="ben", note="")),
         (
             UNCHANGED,
-            Case("proposal", "another", _another(proposal=OTHER), NOTHING),
-            Case("decision", "made", _edit(Proposal, "proposal", **DECIDED), NOTHING),
+            Case("proposal", "another", another_row(proposal=OTHER), NOTHING),
+            Case("decision", "made", edit_row("proposal", **DECIDED), NOTHING),
             Case("expiry", "is now", instant(at(10 + SECONDS)), NOTHING),
-            Case("expiry", "none", _edit(Proposal, "proposal", expires_at=None)),
+            Case("expiry", "none", edit_row("proposal", expires_at=None)),
         ),
     ),
     Statement(
         "come due",
         _waits,
-        _writes(lambda s, t: cases.come_due(s, t["job"])),
+        writes(lambda s, t: cases.come_due(s, t["job"])),
         (
             UNCHANGED,
-            Case("job", "another", _another(job=OTHER), NOTHING),
+            Case("job", "another", another_row(job=OTHER), NOTHING),
             Case("reason", "a timer", edited(wait_reason="timer", next_attempt_at=at(40)), NOTHING),
             Case("status", "pending", edited(status=JobStatus.PENDING), NOTHING, ("job_waiting_has_reason",)),
         ),
@@ -183,13 +141,13 @@ CASES = (
     Statement(
         "take",
         _taken,
-        _writes(lambda s, t: _take(s, t, t.get("by", "ann"))),
+        writes(lambda s, t: _take(s, t, t.get("by", "ann"))),
         (
             UNCHANGED,
             CLOSED,
             OTHER_CASE,
             Case("owner", "another's", given(by="ben"), NOTHING),
-            Case("owner", "nobody's", _edit(OpenCase, "case", owner="", owned_until=None)),
+            Case("owner", "nobody's", edit_row("case", owner="", owned_until=None)),
             Case(
                 "owner",
                 "another's until now",
@@ -200,19 +158,19 @@ CASES = (
     Statement(
         "give back",
         _taken,
-        _writes(lambda s, t: cases.give_back(s, t["case"], by=t.get("by", "ann"))),
+        writes(lambda s, t: cases.give_back(s, t["case"], by=t.get("by", "ann"))),
         (UNCHANGED, OTHER_CASE, Case("owner", "another's", given(by="ben"), NOTHING)),
     ),
     Statement(
         "park",
         _matter,
-        _writes(lambda s, t: cases.park(s, t["case"], at(99))),
+        writes(lambda s, t: cases.park(s, t["case"], at(99))),
         (UNCHANGED, CLOSED, OTHER_CASE),
     ),
     Statement(
         "use an approval",
         _approved,
-        _writes(
+        writes(
             lambda s, t: s.run(
                 slots.USE_APPROVAL, id=t["effect"], grant=GRANT, version=t["version"], digest=t["digest"]
             )
@@ -222,9 +180,9 @@ CASES = (
             OTHER_VERSION,
             OTHER_EFFECT,
             Case("digest", "another", given(digest="1" * 64), NOTHING),
-            Case("verdict", "another", _edit(Proposal, "proposal", verdict="did_not_happen"), NOTHING),
-            Case("decision", "rejected", _edit(Proposal, "proposal", **DECIDED), NOTHING),
-            Case("unused", "used", _edit(Proposal, "proposal", grant_id=OTHER), NOTHING),
+            Case("verdict", "another", edit_row("proposal", verdict="did_not_happen"), NOTHING),
+            Case("decision", "rejected", edit_row("proposal", **DECIDED), NOTHING),
+            Case("unused", "used", edit_row("proposal", grant_id=OTHER), NOTHING),
             Case("expiry", "is now", instant(at(10 + SECONDS)), NOTHING),
         ),
     ),

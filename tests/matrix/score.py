@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.matrix.mutants import REDUNDANT, Mutant
+from tests.matrix.mutants import Mutant
+from tests.matrix.predicates import REDUNDANT
 
 ROOT = Path(__file__).resolve().parents[2]
 WHERE = "MUTANTS_TOLD"

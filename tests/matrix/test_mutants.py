@@ -6,17 +6,14 @@ import pytest
 from django.db import DatabaseError
 
 from jobs.ledger import claim, settle
-from tests.matrix.case_statements import CASES
-from tests.matrix.claim_statements import CLAIMS
-from tests.matrix.effect_statements import EFFECTS
-from tests.matrix.held_statements import HELD
-from tests.matrix.mutants import REDUNDANT, Mutant, mutants
-from tests.matrix.people_statements import PEOPLE
+from tests.matrix.mutants import Mutant, mutants
+from tests.matrix.predicates import REDUNDANT
 from tests.matrix.score import tell
+from tests.matrix.statements import STATEMENTS
 from tests.matrix.trial import Case, Statement, answer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.looks_alike]
-STATEMENTS = {statement.name: statement for statement in (*HELD, *CLAIMS, *PEOPLE, *EFFECTS, *CASES)}
+NAMED = {statement.name: statement for statement in STATEMENTS}
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +29,7 @@ def _forget() -> None:
 
 @pytest.mark.parametrize("name", sorted({mutant.statement for mutant in mutants()}))
 def test_matrix_notices_every_mutant(name, monkeypatch):
-    statement = STATEMENTS[name]
+    statement = NAMED[name]
     unnoticed = set()
     for mutant in (m for m in mutants() if m.statement == name):
         with monkeypatch.context() as patch:
@@ -64,6 +61,6 @@ def test_every_guard_of_the_fence_has_its_case():
         f"{verb}: {guard.name}"
         for verb, guards in VERBS.items()
         for guard in guards
-        if not any(c.predicate == guard.name and c.refused for c in STATEMENTS[verb].cases)
+        if not any(c.predicate == guard.name and c.refused for c in NAMED[verb].cases)
     }
     assert lacking == set()
