@@ -15,6 +15,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -151,11 +152,19 @@ def _run_chain(
             command = ["-m", "pytest", f"--part={part}", f"--junit-xml={report}", *asking, *rest]
             if measure and not beside and part == "plain":
                 command = ["-m", "coverage", "run", *command]
-            code = subprocess.call(
-                [sys.executable, *command], cwd=ROOT, env=_environment(url, scratch), stdout=out, stderr=out
-            )
-            ran.append((code, report))
+            ran.append((_timed(f"{lane}, {part}", command, _environment(url, scratch), out), report))
     return ran
+
+
+def _timed(name: str, command: list[str], environment: dict[str, str], out: IO[bytes] | None) -> int:
+    """Run a Python process to its end, and say what time it and its children took; returns its exit code."""
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stdout=out, stderr=out)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    spent = used.ru_utime + used.ru_stime
+    _say(f"tests: {name}: {time.monotonic() - began:.0f} s, {spent:.0f} s of a processor", out)
+    return process.returncode
 
 
 def _few_orders() -> list[str]:

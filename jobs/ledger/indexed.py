@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from django.db.models import BooleanField, Func, Model, QuerySet
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, Lookup, Model, QuerySet
+from django.db.models.sql.compiler import SQLCompiler
 
 from jobs.status import CLAIMABLE, OPEN_EFFECT, TERMINAL, JobStatus
 
@@ -22,23 +24,32 @@ def _words(statuses: Any) -> str:
     return ", ".join(f"'{status}'" for status in sorted(statuses))
 
 
-class _Stated(Func):
-    """A condition on one column, written into the statement as it is."""
+class _Stated(Lookup):
+    """A condition on one column, written into the statement as it is.
 
-    output_field = BooleanField()
+    A lookup, because on SQLite Django 6 compares any other expression with true, which hides it from the planner.
+    """
+
+    prepare_rhs = False
 
     def __init__(self, column: str, condition: str) -> None:
-        super().__init__(column, template=condition)
+        super().__init__(F(column), condition)
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[str | int, ...]]:
+        column, params = self.process_lhs(compiler, connection)
+        return self.rhs % column, tuple(params)
 
 
 def abnormal(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs whose status is not one of the normal path: by status, newest first (`job_abnormal`)."""
-    return jobs.filter(_Stated("status", f"%(expressions)s IN ({_words(ABNORMAL)})"))
+    return jobs.filter(_Stated("status", f"%s IN ({_words(ABNORMAL)})"))
 
 
 def running(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs that run (`job_running`)."""
-    return jobs.filter(_Stated("status", f"%(expressions)s = '{JobStatus.RUNNING}'"))
+    return jobs.filter(_Stated("status", f"%s = '{JobStatus.RUNNING}'"))
 
 
 def ready(jobs: QuerySet[M]) -> QuerySet[M]:
@@ -48,15 +59,15 @@ def ready(jobs: QuerySet[M]) -> QuerySet[M]:
 
 def due(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs that become claimable by time alone: by due time (`job_due`)."""
-    claimable = _Stated("status", f"%(expressions)s IN ({_words(CLAIMABLE)})")
-    return jobs.filter(_Stated("hold_reason", "%(expressions)s = ''"), claimable, ready_at__isnull=True)
+    claimable = _Stated("status", f"%s IN ({_words(CLAIMABLE)})")
+    return jobs.filter(_Stated("hold_reason", "%s = ''"), claimable, ready_at__isnull=True)
 
 
 def held(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs on hold: newest first (`job_held`)."""
-    return jobs.filter(_Stated("hold_reason", "NOT (%(expressions)s = '')"))
+    return jobs.filter(_Stated("hold_reason", "NOT (%s = '')"))
 
 
 def open_effects(slots: QuerySet[M]) -> QuerySet[M]:
     """Keep the slots whose outcome is open: longest unchanged first (`effect_open`)."""
-    return slots.filter(_Stated("status", f"%(expressions)s IN ({_words(OPEN_EFFECT)})"))
+    return slots.filter(_Stated("status", f"%s IN ({_words(OPEN_EFFECT)})"))
