@@ -138,7 +138,7 @@ def _run_chain(
 ) -> list[tuple[int, Path]]:
     """Run parts of the tests one after the other on a database of their own; returns exit codes and reports.
 
-    `measure` is for a run on both: the first lane measures coverage, which costs a fifth more, and runs what asks no
+    `measure` is for a run on both: the first lane measures coverage, a fifth more work, and runs what asks no
     database.
     """
     beside = measure and lane != LANES[0]

@@ -9,7 +9,6 @@ from django.db import connections
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from console import groups
 from jobs.models import Plan
 from tests import build
 from tests.browser.test_accessibility import COLOURS, grave
@@ -21,7 +20,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 @pytest.fixture
 def operator(person):
     """A person of the group `operator`."""
-    groups.lay("default")
     user = get_user_model().objects.create_user("operator-1", password="a password", is_staff=True)
     user.groups.set([Group.objects.get(name="operator")])
     return user
