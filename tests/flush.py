@@ -1,7 +1,7 @@
 """Empties the database after a transactional test, faster than Django's flush and around our own triggers.
 
-Rows that migrate laid (content types, permissions, groups) stay; everything else goes, and the single rows are
-laid anew: epoch 1, claims open, an audit chain without entries. Only tables that hold rows are touched.
+Rows that migrate laid (content types, permissions, groups) stay; all else goes, and the single rows are laid
+anew: epoch 1, claims open, an audit chain without entries. Only tables that hold rows are touched.
 """
 
 from __future__ import annotations

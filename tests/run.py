@@ -209,8 +209,11 @@ def _named(url: str, name: str) -> str:
 
 def _environment(url: str, scratch: Path) -> dict[str, str]:
     """Return the settings of a test run: none of this machine's own, and secrets of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
+    # Hundreds of processes would each compile the source anew.
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return {
-        **{name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")},
+        **kept,
         "ENV_FILE": "",
         "SECRET_KEY": secrets.token_urlsafe(48),
         "AUDIT_KEY": secrets.token_urlsafe(48),
