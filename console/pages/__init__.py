@@ -9,6 +9,7 @@ from console.pages.audit import AuditPage
 from console.pages.case import CaseFile, CasePage
 from console.pages.drain import DrainPage
 from console.pages.drills import DrillsPage
+from console.pages.export import AuditExport, InboxExport, JobsExport
 from console.pages.handover import HandoverPage
 from console.pages.inbox import InboxPage, NextCase
 from console.pages.job import JobPage
@@ -106,6 +107,14 @@ MENU = [
 ]
 SEE, CASE = "jobs.view_case", "cases/<uuid:case_id>/"
 DETAILS = [
+    *(
+        MenuPage(section, _("Export"), f"admin:{name}-export", permission, "page", where, view)
+        for section, name, permission, where, view in [
+            ("watch", "jobs", VIEW, "jobs/export/", JobsExport.as_view()),
+            ("decide", "inbox", SEE, "cases/export/", InboxExport.as_view()),
+            ("control", "audit", "jobs.view_auditentry", "audit/export/", AuditExport.as_view()),
+        ]
+    ),
     MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view()),
     MenuPage(
         "control",
