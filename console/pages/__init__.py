@@ -21,6 +21,7 @@ from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
 from console.pages.scheduler import SchedulerPage
 from console.pages.search import SearchPage
+from console.pages.secondfactor import SecondFactorPage
 from console.pages.tokens import RevokeToken, TokensPage
 from console.pages.workers import WorkersPage
 from jobs.operations.actor import TOKENS
@@ -139,6 +140,9 @@ DETAILS = [
     MenuPage("decide", _("Case file"), "admin:casefile", SEE, "n-inbox", CASE + "file/", CaseFile.as_view()),
     MenuPage(
         "decide", _("Hand-over"), "admin:handover", SEE, "n-inbox", "cases/handover/", HandoverPage.as_view()
+    ),
+    MenuPage(
+        "watch", _("Second factor"), "admin:second-factor", "", "lock", "account/", SecondFactorPage.as_view()
     ),
     MenuPage("watch", _("Search"), "admin:search", VIEW, "search", "search/", SearchPage.as_view()),
     MenuPage(

@@ -28,6 +28,7 @@ def pages(world: Built) -> dict[str, str]:
         "handover",
         "search",
         "preferences",
+        "second-factor",
     )
     found = {name: reverse(f"admin:{name}") for name in plain}
     found |= {f"job {name}": reverse("admin:job", args=[job_id]) for name, job_id in world.jobs.items()}

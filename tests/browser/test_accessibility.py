@@ -26,6 +26,7 @@ LOOKED_AT = [
     "handover",
     "found",
     "preferences",
+    "second-factor",
     "attempts",
     "attempt",
     "job uncertain",

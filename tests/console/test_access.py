@@ -73,6 +73,7 @@ MATRIX: dict[str, Row] = {
     "admin:next-case": Row("view_case", answer=302),
     "admin:handover": Row("view_case"),
     "admin:search": Row("view_job"),
+    "admin:second-factor": Row(STAFF),
     "admin:preferences": Row("view_job"),
     "admin:view-keep": Row("view_job", lambda job: ["inbox"], answer=302),
     "admin:view-forget": Row("view_job", lambda job: ["jobs", 1], answer=302),
