@@ -16,6 +16,7 @@ from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
 from console.pages.plans import AbortPlan, ExecutePlan, PlanPage, PlansPage, PreparePlan
+from console.pages.practice import PracticePage
 from console.pages.preferences import PreferencesPage
 from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
@@ -117,6 +118,15 @@ DETAILS = [
         ]
     ),
     MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view()),
+    MenuPage(
+        "control",
+        _("Practice inbox"),
+        "admin:practice",
+        VIEW,
+        "n-inbox",
+        "drills/practice/",
+        PracticePage.as_view(),
+    ),
     MenuPage(
         "control",
         _("API tokens"),

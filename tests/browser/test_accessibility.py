@@ -27,6 +27,7 @@ LOOKED_AT = [
     "found",
     "preferences",
     "second-factor",
+    "practice case",
     "attempts",
     "attempt",
     "job uncertain",

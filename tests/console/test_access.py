@@ -107,6 +107,7 @@ MATRIX: dict[str, Row] = {
     "admin:plan-execute": Row("view_job", lambda job: [Plan.objects.get().pk], answer=302),
     "admin:plan-abort": Row("view_job", lambda job: [Plan.objects.get().pk], answer=302),
     "admin:drills": Row("view_job"),
+    "admin:practice": Row("view_job"),
     "admin:conversions": Row("view_job"),
     "admin:conversion-file": Row("view_job", lambda job: [job.id], answer=404),
     "language": Row(ANYBODY, answer=302),
