@@ -83,14 +83,16 @@ class ConsoleSite(AdminSite):
         inner = super().admin_view(view, cacheable=False)
 
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            if request.headers.get("HX-Request") == "true" and not self.has_permission(request):
+            match = request.resolver_match
+            permitted = self.has_permission(request)
+            led = permitted and factors.missing(request.user, request.session)
+            led = led and not (match and match.view_name in WITHOUT_FACTOR)
+            if request.headers.get("HX-Request") == "true" and (led or not permitted):
                 # Logged out meanwhile: the page that refreshes itself must not show a log-in form inside.
                 return HttpResponse(status=403, headers={"HX-Refresh": "true", "Cache-Control": "no-store"})
             refuse_nul(request)
-            if self.has_permission(request) and factors.missing(request.user, request.session):
-                match = request.resolver_match
-                if match is not None and match.view_name not in WITHOUT_FACTOR:
-                    return HttpResponseRedirect(reverse("admin:second-factor"))
+            if led:
+                return HttpResponseRedirect(reverse("admin:second-factor"))
             return inner(request, *args, **kwargs)
 
         return update_wrapper(guarded, view)

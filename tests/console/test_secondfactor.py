@@ -195,6 +195,7 @@ def test_where_a_second_factor_is_required_staff_without_one_get_no_further_than
         if (answer.status_code, answer.headers.get("Location")) != (302, PAGE):
             reached[name] = answer.status_code
     assert reached == {}
+    assert client.get("/", headers={"HX-Request": "true"}).headers["HX-Refresh"] == "true"
     assert client.get("/api/v1/jobs").status_code == 403
     assert "asks a second factor of all staff" in client.get(PAGE).content.decode()
     client.post(PAGE, {"do": "begin"})
