@@ -121,6 +121,12 @@ AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
+REQUIRE_SECOND_FACTOR = env.flag(
+    "REQUIRE_SECOND_FACTOR",
+    False,
+    "Staff without a second factor (codes from an app) are led to enrolling one before anything else.",
+)
+OTP_TOTP_ISSUER = "Interlock"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -325,6 +331,8 @@ INSTALLED_APPS = [
     "django_htmx",
     "csp",
     "axes",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
     "jobs",
     *(["demo"] if DEMO else []),
 ]

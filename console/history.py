@@ -58,6 +58,9 @@ def said(verb: str) -> str:
         "ruling_propose": _("asked a second person for a ruling"),
         "ruling_approve": _("approved a ruling"),
         "ruling_reject": _("rejected what was asked for"),
+        "enrol_second_factor": _("enrolled a second factor"),
+        "remove_second_factor": _("removed the own second factor"),
+        "reset_second_factor": _("took a second factor away"),
     }.get(verb, verb)
 
 

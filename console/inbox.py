@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -68,6 +68,9 @@ class Group:
     n: int
     since: datetime
     sums: list[tuple[str, Decimal]]
+
+
+NO_GROUPS: Mapping[str, Group] = {}
 
 
 @dataclass(frozen=True)
@@ -145,26 +148,14 @@ def read(
     groups = _groups(ranked)
     at = now.timestamp()
     if like is not None:
-        ranked = _members(ranked, str(like))
+        ranked = outage_of(ranked, like)
         groups = {}
     shown = _lines(ranked, groups)
     start = _place(shown, after, at)
     part = shown[start : start + size]
     lanes = Counter(LANES[_lane(row, at)] for row in ranked)
-    found = Case.objects.in_bulk([uuid.UUID(row.id) for row in part])
-    said = _inquiries(found.values())
-    lines: list[Line] = []
-    for row in part:
-        if (case := found.get(uuid.UUID(row.id))) is None:
-            continue
-        here = LANES[_lane(row, at)]
-        first = not lines or lines[-1].lane != here
-        mine = owned(case, now), parked(case, now)
-        lines.append(
-            Line(case, here, first, mine[1], mine[0], groups.get(row.id), said.get(case.effect_id, ""))
-        )
     return Stretch(
-        lines,
+        lines(part, now, groups),
         bounded.Count(len(ranked), cut),
         {name: lanes[name] for name in LANES},
         _sums(ranked),
@@ -173,6 +164,24 @@ def read(
         next=uuid.UUID(part[-1].id) if len(shown) > start + size else None,
         back=uuid.UUID(shown[start - size - 1].id) if start > size else None,
     )
+
+
+def lines(part: Sequence[Row], now: datetime, groups: Mapping[str, Group] = NO_GROUPS) -> list[Line]:
+    """Return ranked cases as the list shows them, in three queries; one that is gone is left out."""
+    found = Case.objects.in_bulk([uuid.UUID(row.id) for row in part])
+    said = _inquiries(found.values())
+    at = now.timestamp()
+    shown: list[Line] = []
+    for row in part:
+        if (case := found.get(uuid.UUID(row.id))) is None:
+            continue
+        here = LANES[_lane(row, at)]
+        first = not shown or shown[-1].lane != here
+        mine = owned(case, now), parked(case, now)
+        shown.append(
+            Line(case, here, first, mine[1], mine[0], groups.get(row.id), said.get(case.effect_id, ""))
+        )
+    return shown
 
 
 def rank(matching: QuerySet[Case], now: datetime) -> tuple[list[Row], bool]:
@@ -245,13 +254,13 @@ def _groups(rows: list[Row]) -> dict[str, Group]:
     return found
 
 
-def _members(ranked: list[Row], like: str) -> list[Row]:
+def outage_of(ranked: list[Row], case: uuid.UUID) -> list[Row]:
     """Return the cases of the outage that a case belongs to; that case may have been closed meanwhile."""
-    like = like.replace("-", "")
+    like = case.hex
     name = next((row for row in ranked if row.id == like), None)
     rows = ranked
     if name is None:
-        gone = _rows(Case.objects.filter(pk=uuid.UUID(like)))
+        gone = _rows(Case.objects.filter(pk=case))
         if not gone:
             return []
         name = gone[0]

@@ -16,17 +16,20 @@ from functools import update_wrapper
 from typing import Any
 
 from django.contrib.admin import AdminSite
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, URLResolver, path
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.translation import gettext_lazy as _
 
 from console import environment, menu, zones
 from console.menu import SECTIONS, MenuPage, View
-from jobs.operations import proof
+from jobs.operations import factors
 
 NOT_SERVED = {"index", "autocomplete", "view_on_site", "app_list", "jsi18n"}
 """Addresses of a stock admin site that we replace or that would lead nowhere."""
+WITHOUT_FACTOR = {"admin:second-factor", "admin:logout"}
+"""What staff may do before they have a second factor, where one is asked."""
 
 
 class ConsoleSite(AdminSite):
@@ -59,12 +62,17 @@ class ConsoleSite(AdminSite):
             context |= {"around": around, "menu": menu.entries(self.pages, request, around)}
         return context
 
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Log in, and keep in the session when that was: some operations ask a recent log-in."""
-        answer = super().login(request, extra_context)
-        if request.method == "POST" and request.user.is_authenticated:
-            proof.note(request.session)
-        return answer
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Log in, in one step or in two, and keep in the session when that was."""
+        from console.pages.login import LogIn
+
+        if request.method == "GET" and self.has_permission(request):
+            return HttpResponseRedirect(reverse("admin:index"))
+        request.current_app = self.name
+        context = {**self.each_context(request), "title": _("Log in"), "app_path": request.get_full_path()}
+        if REDIRECT_FIELD_NAME not in request.GET and REDIRECT_FIELD_NAME not in request.POST:
+            context[REDIRECT_FIELD_NAME] = reverse("admin:index")
+        return LogIn.as_view(extra_context={**context, **(extra_context or {})})(request)
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """The menu lists the pages; a list of tables beside it would be built for nobody."""
@@ -75,19 +83,25 @@ class ConsoleSite(AdminSite):
         inner = super().admin_view(view, cacheable=False)
 
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            if request.headers.get("HX-Request") == "true" and not self.has_permission(request):
+            match = request.resolver_match
+            permitted = self.has_permission(request)
+            led = permitted and factors.missing(request.user, request.session)
+            led = led and not (match and match.view_name in WITHOUT_FACTOR)
+            if request.headers.get("HX-Request") == "true" and (led or not permitted):
                 # Logged out meanwhile: the page that refreshes itself must not show a log-in form inside.
                 return HttpResponse(status=403, headers={"HX-Refresh": "true", "Cache-Control": "no-store"})
             refuse_nul(request)
+            if led:
+                return HttpResponseRedirect(reverse("admin:second-factor"))
             return inner(request, *args, **kwargs)
 
         return update_wrapper(guarded, view)
 
     def page_view(self, view: View, permission: str) -> Any:
-        """Wrap a page of ours: as `admin_view`, and only for who has `permission`."""
+        """Wrap a page of ours: as `admin_view`, and only for who has `permission`; empty is for all staff."""
 
         def permitted(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            if not request.user.has_perm(permission):
+            if permission and not request.user.has_perm(permission):
                 raise PermissionDenied
             request.current_app = self.name
             return view(request, *args, **kwargs)

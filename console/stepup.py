@@ -1,7 +1,8 @@
 """Saying once more who one is, in the middle of a form that asks a recent log-in.
 
 The question is answered at the form's own address and carries the form's words along: there is no other
-address to be led to, and nothing that was typed is lost. A wrong password counts like one at the log-in.
+address to be led to, and nothing that was typed is lost. A wrong password or code counts like one at the
+log-in.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import authenticate
+from django.contrib.auth.signals import user_login_failed
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
-from jobs.operations import proof
+from jobs.operations import factors, proof
+from jobs.outcomes import Refused
 
 PASSWORD = "password"  # noqa: S105  # the name that the log-in's throttle and error reports leave out
+CODE = "code_of_device"
 ASKED = "who"
 """Marks a form that answers the question, so that no field of the form itself can be taken for the answer."""
 CONFIRMED = "confirmed"
 """Not carried along: what is asked for twice is asked for again by somebody who has just been interrupted."""
-OWN = (PASSWORD, ASKED, CONFIRMED, "csrfmiddlewaretoken")
+OWN = (PASSWORD, CODE, ASKED, CONFIRMED, "csrfmiddlewaretoken")
 
 
 def answers(request: HttpRequest) -> bool:
@@ -30,29 +34,50 @@ def answers(request: HttpRequest) -> bool:
     return ASKED in request.POST
 
 
-def proved(request: HttpRequest) -> bool:
-    """Judge the password and note when it was right; what is left of the request is the form alone."""
+def refused(request: HttpRequest) -> str:
+    """Judge the password, and the code of who has a second factor; return what is wrong with them.
+
+    Empty is right, and noted. What is left of the request is the form alone.
+    """
     sent = request.POST
-    password = sent.get(PASSWORD, "")
+    password, code = sent.get(PASSWORD, ""), sent.get(CODE, "")
+    name = request.user.get_username()
     # Whoever counts failures keeps what was sent with them: let that be nothing.
     request.POST = QueryDict()
-    found = authenticate(request, username=request.user.get_username(), password=password)
+    found = authenticate(request, username=name, password=password)
+    wrong = "" if found is not None and found.pk == request.user.pk else _("This is not your password.")
+    if not wrong and factors.has(request.user):
+        judged = factors.judge(request.user, code)
+        wrong = said(judged)
+        if not judged.right and not judged.wait:
+            user_login_failed.send(__name__, credentials={"username": name}, request=request)
+        elif judged.right:
+            factors.note(request.session)
     request.POST = _form(sent)  # type: ignore[assignment]
-    if found is None or found.pk != request.user.pk:
-        return False
-    proof.note(request.session)
-    request.session.cycle_key()
-    return True
+    if not wrong:
+        proof.note(request.session)
+        request.session.cycle_key()
+    return wrong
 
 
-def ask(request: HttpRequest, *, wrong: bool = False) -> HttpResponse:
-    """Return the page that asks for the password, with what was sent behind it."""
+def said(judged: factors.Judged) -> str:
+    """Return what is wrong with a code; empty where it is right."""
+    if judged.right:
+        return ""
+    if judged.wait:
+        return _("Too many wrong codes: the next one is looked at in %(n)s s.") % {"n": judged.wait}
+    return str(Refused("SECOND_FACTOR_WRONG"))
+
+
+def ask(request: HttpRequest, *, wrong: str = "") -> HttpResponse:
+    """Return the page that asks who this is, with what was sent behind it."""
     from console.site import site
 
     form = _form(request.POST)
     context = site.each_context(request) | {
         "title": _("Say once more who you are"),
         "wrong": wrong,
+        "factor": factors.has(request.user),
         "minutes": settings.INTERLOCK["RECENT_LOGIN_SECONDS"] // 60,
         "sent": [(name, value) for name, values in form.lists() for value in values],
     }

@@ -69,6 +69,11 @@ CATALOGUE = {
     "LOGIN_NOT_RECENT": gettext_noop(
         "This takes a log-in that is at most %(minutes)s minutes old: say once more who you are."
     ),
+    "SECOND_FACTOR_WRONG": gettext_noop(
+        "This is not the code that your app shows now; it changes every 30 seconds, and each is good once."
+    ),
+    "SECOND_FACTOR_THERE": gettext_noop("You have a second factor already."),
+    "SECOND_FACTOR_NONE": gettext_noop("%(user)s has no second factor."),
     "TOKEN_NAME": gettext_noop("A token's name has 1 to %(limit)s printable characters."),
     "TOKEN_SCOPES": gettext_noop("Give one scope or more, of %(known)s."),
     "TOKEN_QUEUES": gettext_noop("“%(queue)s” is no name of a queue."),

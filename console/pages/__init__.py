@@ -9,17 +9,20 @@ from console.pages.audit import AuditPage
 from console.pages.case import CaseFile, CasePage
 from console.pages.drain import DrainPage
 from console.pages.drills import DrillsPage
+from console.pages.export import AuditExport, InboxExport, JobsExport
 from console.pages.handover import HandoverPage
 from console.pages.inbox import InboxPage, NextCase
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
 from console.pages.plans import AbortPlan, ExecutePlan, PlanPage, PlansPage, PreparePlan
+from console.pages.practice import PracticePage
 from console.pages.preferences import PreferencesPage
 from console.pages.queues import QueuesPage
 from console.pages.refusals import RefusalsPage
 from console.pages.scheduler import SchedulerPage
 from console.pages.search import SearchPage
+from console.pages.secondfactor import SecondFactorPage
 from console.pages.tokens import RevokeToken, TokensPage
 from console.pages.workers import WorkersPage
 from jobs.operations.actor import TOKENS
@@ -106,7 +109,24 @@ MENU = [
 ]
 SEE, CASE = "jobs.view_case", "cases/<uuid:case_id>/"
 DETAILS = [
+    *(
+        MenuPage(section, _("Export"), f"admin:{name}-export", permission, "page", where, view)
+        for section, name, permission, where, view in [
+            ("watch", "jobs", VIEW, "jobs/export/", JobsExport.as_view()),
+            ("decide", "inbox", SEE, "cases/export/", InboxExport.as_view()),
+            ("control", "audit", "jobs.view_auditentry", "audit/export/", AuditExport.as_view()),
+        ]
+    ),
     MenuPage("watch", _("Job"), "admin:job", VIEW, "n-jobs", "jobs/<uuid:job_id>/", JobPage.as_view()),
+    MenuPage(
+        "control",
+        _("Practice inbox"),
+        "admin:practice",
+        VIEW,
+        "n-inbox",
+        "drills/practice/",
+        PracticePage.as_view(),
+    ),
     MenuPage(
         "control",
         _("API tokens"),
@@ -130,6 +150,9 @@ DETAILS = [
     MenuPage("decide", _("Case file"), "admin:casefile", SEE, "n-inbox", CASE + "file/", CaseFile.as_view()),
     MenuPage(
         "decide", _("Hand-over"), "admin:handover", SEE, "n-inbox", "cases/handover/", HandoverPage.as_view()
+    ),
+    MenuPage(
+        "watch", _("Second factor"), "admin:second-factor", "", "lock", "account/", SecondFactorPage.as_view()
     ),
     MenuPage("watch", _("Search"), "admin:search", VIEW, "search", "search/", SearchPage.as_view()),
     MenuPage(

@@ -44,7 +44,8 @@ class Sent(View):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Do it; or say what stands against it, or ask once more who this is."""
         if stepup.answers(request):
-            return self.again() if stepup.proved(request) else stepup.ask(request, wrong=True)
+            wrong = stepup.refused(request)
+            return stepup.ask(request, wrong=wrong) if wrong else self.again()
         form = self.form()
         if not form.is_valid():
             return self.unread(form)

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.db.models import QuerySet
+from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
@@ -83,25 +84,27 @@ class AuditPage(Page):
             return {"http_status": 400, "head": head, "rows": [], "problems": True}
         given = {name: value for name, value in self.filters.cleaned_data.items() if value}
         before = given.pop("before", None)
-        found = self._found(given, before)
+        found = self._found(given, before, SIZE + 1)
         rows = found[:SIZE]
         return {
             "head": head,
-            "rows": [_row(entry) for entry in rows],
+            "rows": [row_of(entry) for entry in rows],
             "filtered": bool(given),
             "on_first": before is None,
             "first_url": "?" + urlencode(given),
+            "export_url": f"{reverse('admin:audit-export')}?{urlencode(given)}",
             "older_url": "?" + urlencode({**given, "before": rows[-1].seq}) if len(found) > SIZE else "",
         }
 
-    def _found(self, given: dict[str, Any], before: int | None) -> list[AuditEntry]:
+    def _found(self, given: dict[str, Any], before: int | None, most: int) -> list[AuditEntry]:
         entries: QuerySet[AuditEntry] = AuditEntry.objects.filter(**given)
         if before is not None:
             entries = entries.filter(seq__lt=before)
-        return list(entries.order_by("-seq")[: SIZE + 1])
+        return list(entries.order_by("-seq")[:most])
 
 
-def _row(entry: AuditEntry) -> Row:
+def row_of(entry: AuditEntry) -> Row:
+    """Return an entry with what it changed, and whether its seal is its own."""
     return Row(entry, history.said(entry.action), _changes(entry), chain.sound(entry))
 
 

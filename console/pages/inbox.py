@@ -54,6 +54,7 @@ class InboxPage(Page):
             "problems": self.problems,
             "active": [] if self.problems else self._active(),
             "tabs": tabs,
+            "export_url": "" if self.problems else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
             "views": saved.tabs(self.request, "inbox", "" if self.problems else urlencode(self._kept)),
             "park": forms.ParkForm(auto_id="park-%s"),
             "comment": forms.CommentForm(auto_id="comment-%s"),

@@ -13,7 +13,7 @@ from django.db.models.functions import Length, Right
 from django.http import Http404
 from django.utils.translation import gettext as _
 
-from console import history, moves, timeline
+from console import history, machine, moves, timeline
 from console.pages import jobact
 from console.pages.base import Page
 from console.pages.jobs import marks_of, rows
@@ -23,6 +23,7 @@ from jobs import errors, handlers
 from jobs.errors import ErrorCode
 from jobs.explain import explain_many
 from jobs.models import Attempt, Case, EffectSlot, FenceRefusal, Job
+from jobs.models.case import CaseKind
 from jobs.status import TERMINAL, JobStatus
 
 ATTEMPTS, EFFECTS, REFUSALS, CHILDREN = 20, 50, 20, 20
@@ -111,6 +112,8 @@ class JobPage(Page):
         paths = handler.redact if handler else ()
         committed = self._committed(attempts)
         found = self._cases()
+        leads = moves.of(job)
+        doubted = any(case.kind == CaseKind.UNKNOWN for case in found.values())
         return {
             "job": job,
             "why": explain_many([job], around=self.around)[0],
@@ -130,7 +133,8 @@ class JobPage(Page):
             "result_attempt": committed,
             "children": rows(children[:CHILDREN], self.around) if children else [],
             "more_children": len(children) > CHILDREN,
-            "moves": moves.of(job),
+            "moves": leads,
+            "machine": machine.draw(job, attempts, doubted, leads),
             "buttons": jobact.buttons(job, self.request.user),
             "open_case": next((c for c in found.values() if c.closed_at is None), None),
             "acts": history.of(job),
@@ -156,7 +160,11 @@ class JobPage(Page):
     def _cases(self) -> dict[str, Case]:
         """Return each effect's case: the newest one, an open one before it."""
         order = (F("closed_at").desc(nulls_first=True), "-id")
-        rows = Case.objects.filter(job=self.subject).order_by(*order).only("id", "effect_id", "closed_at")
+        rows = (
+            Case.objects.filter(job=self.subject)
+            .order_by(*order)
+            .only("id", "effect_id", "kind", "closed_at")
+        )
         cases: dict[str, Case] = {}
         for case in rows[:EFFECTS]:
             cases.setdefault(case.effect_id, case)

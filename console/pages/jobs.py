@@ -125,6 +125,7 @@ class JobsPage(Page):
             "search": self.request.GET.get("q", ""),
             "may_plan": any(self.request.user.has_perm(needed) for needed in PERMISSIONS.values()),
             "plan_url": "" if self.problems else self._plan_url(),
+            "export_url": "" if self.problems else self._export_url(),
             "views": saved.tabs(
                 self.request, "jobs", "" if self.problems else urlencode(self._kept_except())
             ),
@@ -207,6 +208,9 @@ class JobsPage(Page):
         """Return where a plan for what is listed begins; nowhere while nothing is filtered by."""
         kept = self._kept_except()
         return f"{reverse('admin:plan-new')}?{urlencode(kept)}" if kept else ""
+
+    def _export_url(self) -> str:
+        return f"{reverse('admin:jobs-export')}?{urlencode(self._kept_except())}"
 
     def _active(self) -> list[tuple[Any, str, str]]:
         """Return (label, value, address without it) for each filter in use."""

@@ -314,6 +314,12 @@ def status_word(value: str) -> str:
 
 
 @register.filter
+def status_class(value: str) -> str:
+    """Return the class that gives a status its colour, to follow another class."""
+    return f" st-{COLOURS[value]}" if value in COLOURS else ""
+
+
+@register.filter
 def verdict_word(value: str) -> str:
     """Say a verdict in the reader's language."""
     return wording.verdicts().get(value, value)

@@ -23,7 +23,7 @@ from jobs import audit
 from jobs.api.problems import Problem
 from jobs.models import ApiToken, Job
 from jobs.models.audit import Source
-from jobs.operations import proof
+from jobs.operations import factors, proof
 from jobs.permissions import NEEDS
 
 log = logging.getLogger("interlock.api")
@@ -130,6 +130,8 @@ class Scoped(BasePermission):
         if scope is None:
             return method not in [m.upper() for m in view.http_method_names if hasattr(view, m)]
         caller = Caller.of(request)
+        if caller.token is None and factors.missing(request.user, getattr(request, "session", None)):
+            raise Problem("forbidden", _("This session lacks the second factor: enrol one in the console."))
         missing = [caller.lacks(one) for one in ((scope,) if isinstance(scope, str) else scope)]
         if all(missing):
             raise Problem("forbidden", " ".join(missing))

@@ -46,6 +46,16 @@ def admit(user: Any, *permissions: str, recent: bool = False) -> Actor:
     `recent` also asks that who came in through the console or the API proved a moment ago who he is.
     Raises Refused USER_UNKNOWN, USER_INACTIVE, NOT_PERMITTED, LOGIN_NOT_RECENT.
     """
+    found = of(user)
+    if not any(found.user.has_perm(permission) for permission in permissions):
+        raise Refused("NOT_PERMITTED", user=found.name, permission=permissions[0])
+    if recent:
+        need_recent()
+    return found
+
+
+def of(user: Any) -> Actor:
+    """Return who `user` is, read again, whatever he may do. Raises Refused USER_UNKNOWN, USER_INACTIVE."""
     key = getattr(user, "pk", None)
     found = None
     if key is not None:
@@ -56,10 +66,6 @@ def admit(user: Any, *permissions: str, recent: bool = False) -> Actor:
     name = found.get_username()[:LONGEST]
     if not found.is_active:
         raise Refused("USER_INACTIVE", user=name)
-    if not any(found.has_perm(permission) for permission in permissions):
-        raise Refused("NOT_PERMITTED", user=name, permission=permissions[0])
-    if recent:
-        need_recent()
     return Actor(found, name, signed(name))
 
 

@@ -28,6 +28,8 @@ def pages(world: Built) -> dict[str, str]:
         "handover",
         "search",
         "preferences",
+        "second-factor",
+        "practice",
     )
     found = {name: reverse(f"admin:{name}") for name in plain}
     found |= {f"job {name}": reverse("admin:job", args=[job_id]) for name, job_id in world.jobs.items()}
@@ -40,5 +42,6 @@ def pages(world: Built) -> dict[str, str]:
         "attempts": reverse("admin:jobs_attempt_changelist"),
         "attempt": reverse("admin:jobs_attempt_change", args=[attempt.pk]),
         "changes": reverse("admin:jobs_change_changelist"),
+        "practice case": reverse("admin:practice") + "?case=two-payloads&verdict=rebind",
         "not found": "/nowhere/",
     }

@@ -30,6 +30,8 @@ LOOKED_AT = [
     "handover",
     "found",
     "preferences",
+    "second-factor",
+    "practice case",
     "attempts",
     "attempt",
     "job uncertain",

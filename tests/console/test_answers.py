@@ -33,7 +33,7 @@ def pages(browse, job):
 
 def test_no_answer_holds_a_script_or_a_style_of_its_own(browse, one_of_each):  # noqa: F811
     for name, answer in pages(browse, one_of_each):
-        found = INLINE.search(answer.content.decode())
+        found = INLINE.search(b"".join(answer).decode())
         assert found is None, (name, found)
 
 
