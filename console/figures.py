@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db.models import Max, Q, Sum
+from django.db.models.functions import Floor
 
+from jobs.ledger.epochs import Epoch
 from jobs.measures import BUCKETS, MORE
 from jobs.models import Minute
 
@@ -43,6 +45,8 @@ def flow(now: datetime, *, hours: int) -> list[Bin]:
     end = now.replace(second=0, microsecond=0)
     start = end - timedelta(hours=hours)
     bins = [Bin(start + timedelta(minutes=width * n)) for n in range(60)]
+    # A second more, lest an instant that is told to the millisecond fall into the bin before.
+    place = Floor((Epoch("minute") - (start.timestamp() - 1)) / (60.0 * width))
     rows = (
         Minute.objects.filter(
             Q(measure__in=[COMMITS, LATENCY, FAILED, UNKNOWN])
@@ -52,11 +56,11 @@ def flow(now: datetime, *, hours: int) -> list[Bin]:
             minute__lt=end,
         )
         .order_by()
-        .values_list("minute", "measure", "bucket")
+        .values_list(place, "measure", "bucket")
         .annotate(n=Sum("count"))
     )
-    for minute, measure, bucket, n in rows:
-        part = bins[min(59, int((minute - start).total_seconds() // (60 * width)))]
+    for number, measure, bucket, n in rows:
+        part = bins[min(59, int(number))]
         if measure == COMMITS:
             part.commits += n
         elif measure == LATENCY:
