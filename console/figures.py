@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.db.models import Max, Q, Sum
 from django.db.models.functions import Floor
 
+from jobs.ledger import indexed
 from jobs.ledger.epochs import Epoch
 from jobs.measures import BUCKETS, MORE
 from jobs.models import Minute
@@ -48,7 +49,8 @@ def flow(now: datetime, *, hours: int) -> list[Bin]:
     # A second more, lest an instant that is told to the millisecond fall into the bin before.
     place = Floor((Epoch("minute") - (start.timestamp() - 1)) / (60.0 * width))
     rows = (
-        Minute.objects.filter(
+        indexed.whole(Minute.objects.all())
+        .filter(
             Q(measure__in=[COMMITS, LATENCY, FAILED, UNKNOWN])
             | Q(measure__startswith=REFUSED)
             | Q(measure__startswith=RECOVERED),
@@ -118,7 +120,8 @@ class Coverage:
 def coverage(now: datetime) -> Coverage:
     """Return what the fence checked of what it let in during the last 24 hours, point by point."""
     rows = (
-        Minute.objects.filter(minute__gte=now - timedelta(hours=24), measure__startswith="fence.")
+        indexed.whole(Minute.objects.all())
+        .filter(minute__gte=now - timedelta(hours=24), measure__startswith="fence.")
         .order_by()
         .values_list("measure")
         .annotate(n=Sum("count"), last=Max("minute"))
@@ -142,6 +145,7 @@ def commits_by_queue(now: datetime, *, bins: int = 20) -> dict[str, list[int]]:
     series: dict[str, list[int]] = defaultdict(lambda: [0] * bins)
     rows = (
         Minute.objects.filter(minute__gte=start, minute__lt=end, measure=LATENCY)
+        .exclude(queue="")
         .order_by()
         .values_list("queue", "minute")
         .annotate(n=Sum("count"))

@@ -105,9 +105,11 @@ def minutes(story: Story) -> Iterator[Values]:
                 counted[minute, f"fence.{point}.{word}", "", "", 0] += 1
         bucket = BUCKETS[5 + tale.mix % 8]
         counted[minute, "due_to_commit", tale.queue, tale.kind, bucket] += 1
+        counted[minute, "due_to_commit", "", "", bucket] += 1
         if tale.number % REFUSED == 0:
             counted[minute, "refused.commit.GENERATION", "", "", 0] += 1
             counted[minute, "recovered.pending", tale.queue, tale.kind, 0] += 1
+            counted[minute, "recovered.pending", "", "", 0] += 1
         if tale.matter:
             counted[minute, "fence.uncertain.accepted", "", "", 0] += 1
     for (back, measure, queue, kind, bucket), n in counted.items():
