@@ -18,13 +18,12 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from django.db.models import (
-    Case as DbCase,
-)
+from django.db.models import Case as DbCase
 from django.db.models import (
     CharField,
     Count,
     FloatField,
+    Func,
     Max,
     Min,
     Q,
@@ -51,8 +50,8 @@ LANES = ("contradicted", "breached", "open")
 
 
 class Row(NamedTuple):
-    """What is read of a case, as texts and numbers: to make 5,000 rows into UUIDs, instants and decimals would
-    take longer than all the rest. The first four are its rank: rows in their order are the list's order."""
+    """What is read of a case, as texts and numbers: UUIDs, instants and decimals of 5,000 rows would take
+    longer than all the rest. The first four are its rank: rows in their order are the list's order."""
 
     lane: int
     stake: float
@@ -182,6 +181,15 @@ def read(
     )
 
 
+class _AsItIs(Func):  # type: ignore[misc,unused-ignore]
+    """A number as the database gives it: Django would ask of each once more whether it is one."""
+
+    template = "%(expressions)s"
+
+    def get_db_converters(self, connection: Any) -> list[Any]:
+        return []
+
+
 def rank(matching: QuerySet[Case], now: datetime) -> tuple[list[Row], bool]:
     """Return the open cases among `matching`, the most pressing first, and whether some were left out."""
     rows = _rows(matching.order_by("opened_at", "id")[: READ + 1], now)
@@ -193,17 +201,17 @@ def rank(matching: QuerySet[Case], now: datetime) -> tuple[list[Row], bool]:
 
 
 def _rows(cases: QuerySet[Case], now: datetime) -> list[Row]:
-    breached = When(sla_due_at__lte=now, then=1)
-    lane = DbCase(When(kind=CaseKind.CONTRADICTION, then=0), breached, default=2, output_field=SmallIntegerField())
+    parts = When(kind=CaseKind.CONTRADICTION, then=0), When(sla_due_at__lte=now, then=1)
+    lane = DbCase(*parts, default=2, output_field=SmallIntegerField())
     opened = Epoch("opened_at")
     stake = Abs(Cast("amount", FloatField())) * Greatest(Value(0.0), Value(now.timestamp()) - opened)
     columns = (
-        lane,
-        Coalesce(-stake, Value(0.0), output_field=FloatField()),
-        opened,
+        _AsItIs(lane),
+        _AsItIs(Coalesce(-stake, Value(0.0), output_field=FloatField())),
+        _AsItIs(opened),
         Replace(Cast("id", CharField()), Value("-"), Value("")),
         "kind",
-        Cast("amount", FloatField()),
+        _AsItIs(Cast("amount", FloatField())),
         "effect_kind",
         "cause",
         "currency",

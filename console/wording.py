@@ -114,6 +114,11 @@ def _words(_language: str | None) -> dict[str, str]:
 
 def cases() -> dict[str, str]:
     """Return every kind of case in the reader's language."""
+    return _cases(get_language())
+
+
+@lru_cache(maxsize=8)
+def _cases(_language: str | None) -> dict[str, str]:
     return {
         CaseKind.UNKNOWN: _("outcome unknown"),
         CaseKind.CONFLICT: _("payload conflict"),

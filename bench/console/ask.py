@@ -1,4 +1,4 @@
-"""Asking for pages as a person's browser does, through the WSGI handler inside this process, and what each cost."""
+"""Asking for pages as a browser does, through the WSGI handler inside this process, and what each cost."""
 
 import re
 import time
@@ -37,23 +37,25 @@ class Scans(Protocol):
 
     how: str
 
+    def begin(self) -> None: ...
     def since(self, seen: Seen) -> list[str]: ...
 
 
 class PostgresScans:
-    """Counts by the server itself: `seq_scan` of pg_stat_user_tables, which grows with each that is executed."""
+    """Asks the server: `seq_scan` of pg_stat_user_tables grows with each that is executed."""
 
     how = "the growth of `seq_scan` in pg_stat_user_tables over all requests for the page"
 
     def __init__(self, large: set[str]) -> None:
         self.large = large
+        self._before: dict[str, int] = {}
+
+    def begin(self) -> None:
         self._before = self._read()
 
     def since(self, seen: Seen) -> list[str]:
         now = self._read()
-        grown = [table for table in sorted(self.large) if now[table] > self._before[table]]
-        self._before = now
-        return grown
+        return [table for table in sorted(self.large) if now[table] > self._before[table]]
 
     def _read(self) -> dict[str, int]:
         with connection.cursor() as cursor:
@@ -71,8 +73,11 @@ class SqliteScans:
     def __init__(self, large: set[str]) -> None:
         self.large = large
 
+    def begin(self) -> None:
+        """Nothing has been counted before."""
+
     def since(self, seen: Seen) -> list[str]:
-        found = set()
+        found: set[str] = set()
         with connection.cursor() as cursor:
             for sql, params in seen.statements:
                 if sql.startswith("SELECT"):
@@ -80,13 +85,13 @@ class SqliteScans:
                     cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
                     for row in cursor.fetchall():
                         if name := re.fullmatch(r"SCAN (\w+)", row[3]):
-                            found.add(aliases.get(name[1], name[1]))
+                            found.add(aliases.get(str(name[1]), str(name[1])))
         return sorted(found & self.large)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one page cost. Milliseconds; the process's time is Python's and the client's, the server's apart."""
+    """What one page cost, in milliseconds: the processor time of this process, and the server's apart."""
 
     title: str
     name: str
@@ -127,6 +132,7 @@ class Browser:
     def measure(self, page: Page, rounds: int) -> Cost:
         """Ask for a page once to warm up, once more to count its queries, then `rounds` times."""
         seen = Seen()
+        self.scans.begin()
         self.ask(page)
         with connection.execute_wrapper(seen):
             length = self.ask(page)
@@ -154,14 +160,14 @@ class Browser:
         )
 
     def ask(self, page: Page) -> int:
-        """Ask once; returns the length of the answer. Raises BenchFailed where it is another than expected."""
+        """Ask once; returns the length of the answer. Raises BenchFailed where its status is another."""
         headers = {"HX-Request": "true", "HX-Target": page.region} if page.region else {}
         answer = (self.client if page.logged_in else self.nobody).get(page.url, headers=headers)
         if answer.status_code != page.answer:
-            raise BenchFailed(f"{page.title} answered {answer.status_code} instead of {page.answer}: {page.url}")
+            raise BenchFailed(
+                f"{page.title} answered {answer.status_code} instead of {page.answer}: {page.url}"
+            )
         return len(answer.content)
 
     def _server_seconds(self) -> float | None:
         return cpu_seconds(self.server_pid) if self.server_pid else None
-
-

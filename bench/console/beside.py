@@ -69,7 +69,9 @@ def refusals(story: Story) -> Iterator[Values]:
             "worker_id": tale.worker(1),
             "attempt_id": tale.attempt_id(1),
             "presented": json.dumps({"generation": 1, "epoch": 1, "worker_id": tale.worker(1)}),
-            "found": json.dumps({"generation": 2, "epoch": 1, "worker_id": tale.worker(2), "status": "running"}),
+            "found": json.dumps(
+                {"generation": 2, "epoch": 1, "worker_id": tale.worker(2), "status": "running"}
+            ),
         }
 
 
@@ -81,7 +83,10 @@ def changes(story: Story) -> Iterator[Values]:
             continue
         person = tale.number % (100 * FEED) == 0
         verb = ACTS[tale.mix % 4] if person else "claim"
-        for what, status, at in ((verb, JobStatus.RUNNING, tale.created), ("end", tale.status, tale.ended(1))):
+        for what, status, at in (
+            (verb, JobStatus.RUNNING, tale.created),
+            ("end", tale.status, tale.ended(1)),
+        ):
             number += 1
             yield {
                 "id": number,
@@ -97,7 +102,7 @@ def changes(story: Story) -> Iterator[Values]:
 def minutes(story: Story) -> Iterator[Values]:
     """Yield what the workers counted: the writes of each minute, and the times that its jobs took."""
     end = story.now.replace(second=0, microsecond=0)
-    number, counted = 0, Counter[tuple[int, str, str, str, int]]()
+    counted = Counter[tuple[int, str, str, str, int]]()
     for tale in story.tales():
         minute = int((end - tale.created).total_seconds() // 60)
         for point in ("claim", "commit", *(("renew", "fail") if tale.mix % 20 == 0 else ())):
@@ -112,10 +117,7 @@ def minutes(story: Story) -> Iterator[Values]:
             counted[minute, "recovered.pending", "", "", 0] += 1
         if tale.matter:
             counted[minute, "fence.uncertain.accepted", "", "", 0] += 1
-    for (back, measure, queue, kind, bucket), n in counted.items():
-        number += 1
+    for number, ((back, measure, queue, kind, bucket), n) in enumerate(counted.items(), start=1):
         at = moment(end - timedelta(minutes=back))
         row: dict[str, Any] = {"id": number, "minute": at, "measure": measure, "queue": queue, "kind": kind}
         yield row | {"bucket": bucket, "count": n, "total": float(n * bucket)}
-
-

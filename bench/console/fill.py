@@ -1,4 +1,4 @@
-"""Filling an empty database with a large ledger, quickly: rows go in as they will be, past the verbs and guards."""
+"""Filling an empty database with a large ledger: rows go in as they will be, past the verbs and guards."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,8 +22,22 @@ from jobs.drills import kept
 from jobs.drills.zombie import PARTS
 from jobs.ledger import triggers
 from jobs.models import (
-    ApiToken, Attempt, Case, Change, Comment, EffectSlot, Evidence, FenceRefusal, Job, Minute, Plan, PlanRow,
-    Proposal, Queue, Ruling, Worker,
+    ApiToken,
+    Attempt,
+    Case,
+    Change,
+    Comment,
+    EffectSlot,
+    Evidence,
+    FenceRefusal,
+    Job,
+    Minute,
+    Plan,
+    PlanRow,
+    Proposal,
+    Queue,
+    Ruling,
+    Worker,
 )  # fmt: skip
 from jobs.models.audit import Source
 from jobs.models.drill import DrillKind, DrillVerdict
@@ -53,7 +67,7 @@ PLANNED = 10_000
 
 
 def fill(jobs: int, told: Callable[[str], None]) -> dict[str, int]:
-    """Fill the database with so many jobs and what goes with them; returns the number of rows of each table."""
+    """Fill the database with so many jobs and what goes with them; returns how many rows each table has."""
     # Whole milliseconds: that is what an id keeps of the time.
     story = Story(jobs, timezone.now().replace(microsecond=0))
     with _unguarded():
@@ -66,7 +80,7 @@ def fill(jobs: int, told: Callable[[str], None]) -> dict[str, int]:
         for statement in connection.ops.sequence_reset_sql(no_style(), [model for model, _ in TABLES]):
             cursor.execute(statement)
     _people(story)
-    return {model._meta.db_table: model._default_manager.count() for model, _ in (*TABLES, (PlanRow, None))}
+    return {model._meta.db_table: model._default_manager.count() for model, _ in TABLES}
 
 
 def settle() -> None:
@@ -140,7 +154,8 @@ def _person(name: str) -> Any:
 def _drills(actor: Any) -> None:
     """Replay the golden scenarios, and write what a zombie that was refused everywhere leaves."""
     replay_golden(actor=actor)
-    tries = [{"point": p, "part": part, "refused": True, "reason": "GENERATION"} for p in beside.POINTS for part in PARTS]
+    said = {"refused": True, "reason": "GENERATION"}
+    tries = [{"point": point, "part": part, **said} for point in beside.POINTS for part in PARTS]
     record = {"tries": tries, "jobs": [], "refusals": [], "note": ""}
     for _ in range(10):
         number = kept.begin(DrillKind.ZOMBIE, by="ada")
@@ -167,9 +182,10 @@ def _audited(story: Story) -> None:
 def _plans(actor: Any) -> None:
     """Leave a few small plans, and one of the most jobs that a plan may have, half of them skipped."""
     failed = list(Job.objects.filter(status="failed").order_by("-id").values_list("id", flat=True)[:PLANNED])
+    jobs = Job.objects.all()
     for n in range(8):
-        plans.prepare(PlanAction.RETRY, Job.objects.all(), actor=actor, reason="after the repair", ids=failed[n::40])
-    plan = plans.prepare(PlanAction.RETRY, Job.objects.all(), actor=actor, reason="all of them", ids=failed)
+        plans.prepare(PlanAction.RETRY, jobs, actor=actor, reason="after the repair", ids=failed[n::40])
+    plan = plans.prepare(PlanAction.RETRY, jobs, actor=actor, reason="all of them", ids=failed)
     now = timezone.now()
     skipped = PlanRow.objects.filter(plan=plan).order_by("id").values("id")[: plan.total // 2]
     PlanRow.objects.filter(id__in=skipped).update(
@@ -180,5 +196,3 @@ def _plans(actor: Any) -> None:
         state=PlanState.DONE, done=plan.total - plan.total // 2, skipped=plan.total // 2, executor=actor,
         executed_by="ada", started_at=now - timedelta(minutes=1), ended_at=now,
     )  # fmt: skip
-
-

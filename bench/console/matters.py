@@ -93,7 +93,10 @@ def _slot(tale: Tale, matter: Matter | None) -> Values:
             "sender_ended_at": moment(opened(tale)),
         }
     if status == EffectStatus.COMMITTED:
-        row |= {"response": json.dumps({"charge": f"ch_{tale.number:024}"}), "reference": f"ch_{tale.number:024}"}
+        row |= {
+            "response": json.dumps({"charge": f"ch_{tale.number:024}"}),
+            "reference": f"ch_{tale.number:024}",
+        }
     if matter and matter.kind == CaseKind.CONFLICT:
         other = payload.replace('"EUR"', '"USD"')
         digest = hashlib.sha256(other.encode()).hexdigest()
@@ -139,7 +142,7 @@ def _closed_as(tale: Tale) -> ClosedAs:
 
 
 def evidence(story: Story) -> Iterator[Values]:
-    """Yield what was learnt: the sender's report and two inquiries each; of one case two hundred inquiries."""
+    """Yield what was learnt: the sender's report and two inquiries each; of one case two hundred."""
     number = 0
     for tale, matter in _mattering(story):
         said = [("report", "unknown", "ReadTimeout: nothing was heard after 10.0 s")]
@@ -162,7 +165,9 @@ def evidence(story: Story) -> Iterator[Values]:
 
 def rulings(story: Story) -> Iterator[Values]:
     """Yield a ruling for each case that was ruled on."""
-    ruled = (tale for tale, matter in _mattering(story) if not matter.open and _closed_as(tale) == ClosedAs.RULED)
+    ruled = (
+        tale for tale, matter in _mattering(story) if not matter.open and _closed_as(tale) == ClosedAs.RULED
+    )
     for number, tale in enumerate(ruled, start=1):
         yield {
             "id": number,

@@ -6,28 +6,32 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
+from django.apps import apps
+from django.db.models import Count, Max, QuerySet
 from django.urls import reverse
+from django.utils import timezone
 
 from bench.console.matters import CHARGE, OUTAGE, REFUND
 from bench.console.story import KIND, QUEUES, RARE_ERROR, RARE_KIND, RARE_QUEUE, worker
-from jobs.models import AuditEntry, Case, EffectSlot, FenceRefusal, Job, Plan
+from console import bounded, inbox
+from jobs.models import AuditEntry, Case, EffectSlot, Evidence, FenceRefusal, Job, Plan
 from jobs.models.case import CaseKind
 from jobs.models.plan import PlanState
 from jobs.status import JobStatus
 
+ACTS = ("rule", "take", "give-back", "park", "comment", "inquire", "approve", "reject")
 SENT = {
-    name: "is only sent, and leads elsewhere where it is opened"
-    for name in (
-        "language", "admin:logout", "admin:view-keep", "admin:view-forget", "admin:token-revoke",
-        "admin:plan-execute", "admin:plan-abort",
-        *(f"admin:case-{act}" for act in (
-            "rule", "take", "give-back", "park", "comment", "inquire", "approve", "reject",
-        )),
-    )
-}  # fmt: skip
-"""Addresses that are no pages."""
-ROWS = ("attempt", "effectslot", "change", "minute", "fencerefusal", "worker", "queue", "scheduler", "apitoken")
+    "language",
+    "admin:logout",
+    "admin:view-keep",
+    "admin:view-forget",
+    "admin:token-revoke",
+    "admin:plan-execute",
+    "admin:plan-abort",
+    *(f"admin:case-{act}" for act in ACTS),
+}
+"""Addresses that are no pages: they are only sent, and lead elsewhere where they are opened."""
+WINDOWS = ("attempt", "effectslot", "change", "minute", "fencerefusal", "worker", "queue", "scheduler")
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,9 @@ class Page:
     @property
     def title(self) -> str:
         """What the table calls it."""
-        about = ", ".join(part for part in (self.about, f"region {self.region}" if self.region else "") if part)
+        about = ", ".join(
+            part for part in (self.about, f"region {self.region}" if self.region else "") if part
+        )
         return self.name.removeprefix("admin:") + (f": {about}" if about else "")
 
 
@@ -61,7 +67,9 @@ def pages() -> Iterator[Page]:
     yield from _account()
 
 
-def page(name: str, about: str = "", *arguments: Any, region: str = "", answer: int = 200, **query: Any) -> Page:
+def page(
+    name: str, about: str = "", *arguments: Any, region: str = "", answer: int = 200, **query: Any
+) -> Page:
     """Return a page of the console by the name of its address."""
     url = reverse(f"admin:{name}", args=arguments)
     return Page(f"admin:{name}", about, f"{url}?{urlencode(query, True)}" if query else url, region, answer)
@@ -86,7 +94,7 @@ def _lists() -> Iterator[Page]:
     yield page("refusals", "a job's", job=_first(refused).job_id)
     yield page("refusals", "the oldest", before=_nth(refused, 40).id)
     for words, about in (
-        ("INV-2026-00", "half of the labels"), ("no such thing", "finds nothing"), ("0197", "digits, nothing"),
+        ("INV-2026-0", "half of the labels"), ("no such thing", "finds nothing"), ("0197", "digits"),
         (_newest("failed").id.hex[:11], "the beginning of an id"), ("order-300", "a key"),
         (EffectSlot.objects.order_by("pk")[0].pk[:8], "the beginning of an effect's key"),
     ):  # fmt: skip
@@ -152,7 +160,8 @@ def _job() -> Iterator[Page]:
     yield page("job", "children", children.parent_id if children else rare.id)
     failed, running, held = _newest("failed").id, _newest("running").id, Job.objects.exclude(hold_reason="")
     for act, job_id in (
-        ("cancel", running), ("force-cancel", running), ("retry", failed), ("revise", failed), ("hold", running),
+        ("cancel", running), ("force-cancel", running), ("retry", failed), ("revise", failed),
+        ("hold", running),
         ("unhold", _first(held).id),
     ):  # fmt: skip
         yield page(f"job-{act}", "", job_id)
@@ -173,7 +182,9 @@ def _cases() -> Iterator[Page]:
     yield page("inbox", "label", label="INV-2026")
     yield page("inbox", "label, finds nothing", label="no such label")
     yield page("inbox", "an outage", like=outage.id)
-    yield page("inbox", "an outage, the second page", like=outage.id, after=_nth(cases.filter(cause=OUTAGE), 50).id)
+    yield page(
+        "inbox", "an outage, the second page", like=outage.id, after=_nth(cases.filter(cause=OUTAGE), 50).id
+    )
     yield page("inbox", "the last page", after=_last_case())
     yield page("inbox", "the last page", region="table", after=_last_case())
     yield page("handover")
@@ -195,10 +206,6 @@ def _cases() -> Iterator[Page]:
 
 def _last_case() -> uuid.UUID:
     """Return the case after which the last page of the inbox begins."""
-    from django.utils import timezone
-
-    from console import inbox
-
     found: uuid.UUID | None = None
     for _ in range(200):
         stretch = inbox.read(inbox.open_cases(), now=timezone.now(), after=found)
@@ -209,10 +216,6 @@ def _last_case() -> uuid.UUID:
 
 
 def _much_evidence() -> list[int]:
-    from django.db.models import Count, Max
-
-    from jobs.models import Evidence
-
     most = Evidence.objects.values("effect").annotate(n=Count("id"), last=Max("id")).order_by("-n")[:1]
     return [row["last"] for row in most]
 
@@ -225,7 +228,7 @@ def _plans() -> Iterator[Page]:
     yield page("plan", "done, the most rows", done)
     yield page("plan", "done, the most rows", done, region="state")
     yield page("plan-new", "no filter")
-    for about, query in {
+    filters: dict[str, dict[str, Any]] = {
         "failed": {"status": "failed"},
         "failed with a common error": {"status": "failed", "error_code": "PROVIDER_UNREACHABLE"},
         "failed with a rare error": {"status": "failed", "error_code": RARE_ERROR[0]},
@@ -246,7 +249,8 @@ def _plans() -> Iterator[Page]:
         "search, finds nothing": {"q": "no such thing"},
         "older than a week": {"age": ">7d"},
         "the last hour": {"age": "<1h"},
-    }.items():
+    }
+    for about, query in filters.items():
         yield page("plan-new", about, **query)
 
 
@@ -269,13 +273,13 @@ def _control() -> Iterator[Page]:
 
 
 def _windows() -> Iterator[Page]:
-    from django.apps import apps
-
-    for name in ROWS:
+    for name in (*WINDOWS, "apitoken"):
         model = apps.get_model("jobs", name)
+        rows = model._default_manager.order_by("-pk")
+        last = (min(rows.count(), bounded.LIMIT) - 1) // 50 + 1
         yield page(f"jobs_{name}_changelist")
-        yield page(f"jobs_{name}_changelist", "the last page", p=min(199, (model._default_manager.count() - 1) // 50 + 1))
-        yield page(f"jobs_{name}_change", "", _first(model._default_manager.order_by("-pk")).pk)
+        yield page(f"jobs_{name}_changelist", "the last page", p=last)
+        yield page(f"jobs_{name}_change", "", _first(rows).pk)
 
 
 def _account() -> Iterator[Page]:

@@ -1,4 +1,4 @@
-"""The rows of jobs and attempts, as the verbs would have left them. Values are texts and numbers for both databases."""
+"""The rows of jobs and attempts, as the verbs would have left them: values that both databases take."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

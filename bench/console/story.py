@@ -1,7 +1,7 @@
 """What became of each job of the large ledger: the same for the same number, so that it can be told twice.
 
-Jobs come in at a steady rate. Nearly all ended well; the newest hundredths are where work waits and runs. A part
-of them left a case behind, most of these closed; one outage left many open ones alike within minutes.
+Jobs come in at a steady rate. Nearly all ended well; the newest hundredths are where work waits and runs.
+A part of them left a case behind, most of these closed; one outage left many open ones alike within minutes.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,19 @@ class Matter(NamedTuple):
 class Tale:
     """One job. `number` counts from the oldest; `mix` is as good as random, and the same each time."""
 
-    __slots__ = ("attempts", "created", "id", "kind", "label", "matter", "mix", "number", "queue", "rare", "status")
+    __slots__ = (
+        "attempts",
+        "created",
+        "id",
+        "kind",
+        "label",
+        "matter",
+        "mix",
+        "number",
+        "queue",
+        "rare",
+        "status",
+    )
 
     def __init__(
         self, number: int, mix: int, created: datetime, status: JobStatus, matter: Matter | None, rare: bool

@@ -12,7 +12,6 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy
 
 from console import bounded, charts, figures
-from console.charts import Bar
 from console.pages.base import Page
 from jobs import handlers
 from jobs.ledger import indexed, metrics
@@ -35,7 +34,7 @@ class QueueRow:
     running: int = 0
     workers: int = 0
     commits: int = 0
-    spark: list[Bar] = field(default_factory=list)
+    spark: str = ""
 
 
 class QueuesPage(Page):

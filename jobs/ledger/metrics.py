@@ -130,11 +130,14 @@ class Total(NamedTuple):
     total: float
 
 
-def ready(session: Session, *, queues: int = QUEUES, bound: int = BOUND) -> list[Waiting]:
-    """Return the queues that hold jobs which could be claimed now, the first `queues` by name."""
+def ready(session: Session, *, queues: int = QUEUES, bound: int | None = None) -> list[Waiting]:
+    """Return the queues that hold jobs which could be claimed now, the first `queues` by name.
+
+    Of each at most `bound` jobs are counted, BOUND without it.
+    """
     return [
         Waiting(queue, depth, session.moment(oldest))
-        for queue, depth, oldest in session.run(READY, queues=queues, bound=bound)
+        for queue, depth, oldest in session.run(READY, queues=queues, bound=bound or BOUND)
     ]
 
 
