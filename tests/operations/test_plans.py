@@ -174,6 +174,16 @@ def test_part_that_holds_no_status_filtered_for_is_not_read(db, status, action, 
     assert found == {action: count}
 
 
+def test_who_was_asked_to_stop_already_is_not_counted_however_many_they_are(db, settings):
+    settings.INTERLOCK = settings.INTERLOCK | {"PLAN_ROWS": 1}
+    for asked in (True, True, False):
+        job_id = build.id_of(build.running())
+        if asked:
+            Job.objects.cancel(job_id, actor="ada", reason="not needed", now=build.T0)
+    counts = plans.counts([PlanAction.HOLD, PlanAction.CANCEL], Job.objects.all())
+    assert counts == {"hold": 2, "cancel": 1}
+
+
 @pytest.mark.parametrize("action", PlanAction)
 def test_jobs_are_looked_for_along_the_indexes_of_their_states(db, action):
     with connection.cursor() as cursor:
