@@ -62,14 +62,15 @@ def _named(titles: Sequence[str], what: str) -> str:
 
 def circumstances(lines: Sequence[Line]) -> str:
     """Return when, on what, over how much and beside what."""
-    run, end = lines[0], lines[-1]
+    run = lines[0]
+    ends = "".join(f", {_load(end)} at the end" for end in select(lines, measure="end"))
     rows = ", ".join(f"{name.removeprefix('jobs_')} {n:,}" for name, n in run["rows"].items())
     database = run["database"]
     facts = [
         f"Measured {run['date']} by `{run['command']}`: {run['rounds']} requests an address, after two more.",
         *facts_of_machine(run["machine"]),
         f"{database['version']}, on {database['file_system']}: {database['settings']}.",
-        f"Load of the machine (1, 5, 15 minutes): {_load(run)} when it was filled, {_load(end)} at the end.",
+        f"Load of the machine (1, 5, 15 minutes): {_load(run)} when it was filled{ends or ', then stopped'}.",
         f"Rows: {rows}.",
         f"Large are tables above 10,000 rows: {', '.join(run['large'])}.",
         f"“Read from end to end” is counted by {run['how']}.",
