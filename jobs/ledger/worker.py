@@ -163,21 +163,14 @@ def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:
     What is told by queue is also added up under no queue, in its minute: charts read that, and not a row for
     each queue and kind.
     """
-    rows = [*rows, *_whole(rows), *_totals(rows)]
+    whole = [row | {"queue": "", "kind": ""} for row in rows if row["queue"]]
+    rows = _added([*rows, *whole]) + _added(row | {"minute": EVER} for row in rows)
     if rows:
         # One order for all writers, so that two flushes never wait for each other in a circle.
         ordered = sorted(
             rows, key=lambda r: (str(r["minute"]), r["measure"], r["queue"], r["kind"], r["bucket"])
         )
         session.run(ADD_MINUTES, {"minutes": ordered})
-
-
-def _whole(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return _added(row | {"queue": "", "kind": ""} for row in rows if row["queue"])
-
-
-def _totals(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return _added(row | {"minute": EVER} for row in rows)
 
 
 def _added(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
