@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Max, Min
 
-from console import bounded, inbox
+from console import bounded, pressing
 from jobs.explain import Surroundings
 from jobs.ledger import indexed
 from jobs.models import EffectSlot, Job, Queue, Worker
@@ -49,34 +49,27 @@ class Needs:
     paused: list[Paused] = field(default_factory=list)
     silent: list[Worker] = field(default_factory=list)
     claims_closed: bool = False
-    cases: bounded.Count = field(default_factory=lambda: bounded.Count(0))
-    cases_since: datetime | None = None
-    urgent: bool = False
-    """Whether a case is contradicted, or past its SLA."""
+    matters: list[pressing.Matter] = field(default_factory=list)
+    """What the open cases ask, for who may see them; the jobs of `uncertain` say it to all others."""
+
+    @property
+    def jobs(self) -> bool:
+        """Whether something is asked about jobs, beside what the cases ask."""
+        return bool(self.claims_closed or self.uncertain or self.failed or self.held)
 
     @property
     def nobody(self) -> bool:
         """Whether everything goes by itself."""
-        return not (
-            self.uncertain
-            or self.failed
-            or self.held
-            or self.paused
-            or self.silent
-            or self.claims_closed
-            or self.cases
-        )
+        return not (self.matters or self.jobs or self.paused or self.silent)
 
 
 def read(around: Surroundings, *, cases: bool = True) -> Needs:
     """Return what needs a person at this moment; `cases` only for who may see them."""
     failed, more = failed_lately(around.now)
-    waiting = inbox.waiting(around.now) if cases else inbox.NOTHING
+    matters = pressing.matters(around.now) if cases else []
     return Needs(
-        cases=waiting.count,
-        cases_since=waiting.since,
-        urgent=waiting.urgent,
-        uncertain=uncertain(),
+        matters=matters,
+        uncertain=[] if matters else uncertain(),
         failed=failed,
         failed_more=more,
         held=held(),

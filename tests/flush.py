@@ -1,6 +1,6 @@
 """Empties the database after a transactional test, faster than Django's flush and around our own triggers.
 
-Rows that migrate laid (content types, permissions) stay; everything else goes, and the single rows are laid
+Rows that migrate laid (content types, permissions, groups) stay; all else goes, and the single rows are laid
 anew: epoch 1, claims open, an audit chain without entries. Only tables that hold rows are touched.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from django.apps import apps
 from django.core.management.color import no_style
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import connections, transaction
@@ -21,8 +22,11 @@ from jobs.ledger import install, timeline, triggers
 def laid_by_migrate(using: str) -> dict[str, frozenset[Any]]:
     """Return the primary keys that a fresh database holds, by table. First called before any test."""
     connection = connections[using]
+    tables = set(connection.introspection.table_names())
     kept = {}
-    for model in connection.introspection.installed_models(connection.introspection.table_names()):
+    for model in apps.get_models(include_auto_created=True):  # the permissions of groups too
+        if model._meta.db_table not in tables:
+            continue
         keys = frozenset(model._base_manager.using(using).values_list("pk", flat=True))
         if keys and model._meta.label not in ("jobs.Scheduler", "jobs.AuditHead"):
             kept[model._meta.db_table] = keys

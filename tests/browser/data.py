@@ -17,7 +17,6 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
-from console import groups
 from jobs import explain, handlers, redact
 from jobs.handlers import Options
 from jobs.ledger import settle
@@ -142,7 +141,6 @@ class Builder:
 
 def viewer() -> Any:
     """Return a new viewer with a password."""
-    groups.lay("default")
     user = get_user_model().objects.create_user("viewer", password="a password", is_staff=True)
     user.groups.set([Group.objects.get(name="viewer")])
     return user

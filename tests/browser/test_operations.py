@@ -6,7 +6,6 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from console import groups
 from jobs.explain import clock
 from jobs.ledger import worker as worker_rows
 from jobs.models import AuditEntry, Job, Scheduler
@@ -20,7 +19,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 @pytest.fixture
 def admin(person):
     """A person of the group `admin`, whose log-in is not recent."""
-    groups.lay("default")
     user, new = get_user_model().objects.get_or_create(username="admin-1", is_staff=True)
     if new:
         user.set_password("the right password")

@@ -10,7 +10,6 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.test.client import ClientHandler
 
-from console import groups
 from jobs.models import Job
 from tests import build
 from tests.console.people import ROLES, log_in
@@ -25,7 +24,6 @@ def handler() -> ClientHandler:
 @pytest.fixture
 def browse(db: None, django_user_model: Any, handler: ClientHandler) -> Callable[[str], Client]:
     """Return a client of a role: one of ROLES, `nobody` (staff without a group), `outsider`, `anonymous`."""
-    groups.lay("default")
 
     def of(role: str) -> Client:
         client = Client()

@@ -35,6 +35,7 @@ def listing(client, query, **headers):
     return client.get(reverse("admin:jobs") + "?" + query, headers=headers)
 
 
+@pytest.mark.looks_alike
 @pytest.mark.parametrize(
     ("query", "name"),
     [

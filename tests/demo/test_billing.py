@@ -12,7 +12,6 @@ import pytest
 from django.core import mail
 from django.core.management import CommandError, call_command
 
-from console import groups
 from demo.billing import effects, invoices, payments, trouble
 from demo.billing.kinds import charge, remind
 from jobs.effect_kinds import AlreadyThere, Declined, Found, NotFound, NotSent, Request, Verdict
@@ -141,7 +140,6 @@ def test_a_second_seed_bills_nothing_again_and_loses_no_further_answer(
     provider: Provider, settings: Any, tmp_path: Path
 ) -> None:
     settings.MEDIA_ROOT = str(tmp_path)
-    groups.lay("default")
     said = [io.StringIO(), io.StringIO()]
     call_command("demo_seed", stdout=said[0])
     work()

@@ -13,7 +13,6 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from console import groups
 from demo import people, store
 from demo.kinds import convert
 from jobs.handlers import Options
@@ -142,7 +141,6 @@ def test_the_same_bytes_are_kept_once_and_names_are_made_safe(tmp_path: Path) ->
 
 @pytest.fixture
 def viewer(django_user_model: Any) -> Client:
-    groups.lay("default")
     user = django_user_model.objects.create_user("viewer-1", is_staff=True)
     user.groups.set([Group.objects.get(name="viewer")])
     client = Client()
@@ -220,7 +218,6 @@ def test_the_command_copies_results_and_reports_failures(
 
 
 def test_seeding_twice_enqueues_once_and_makes_a_login_per_role(django_user_model: Any) -> None:
-    groups.lay("default")
     first, second = io.StringIO(), io.StringIO()
     call_command("demo_seed", stdout=first)
     jobs = Job.objects.count()

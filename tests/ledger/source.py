@@ -20,8 +20,8 @@ def files() -> tuple[Path, ...]:
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
 def name(path: Path) -> str:
@@ -32,17 +32,17 @@ def texts(path: Path) -> Iterator[str]:
     """Yield every string of a file that is no docstring, the constant parts of f-strings included."""
     documentation = {
         id(node.value)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value
 
 
 def attributes(path: Path) -> Iterator[str]:
     """Yield every attribute name that a file uses."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute):
             yield node.attr
 
@@ -51,7 +51,7 @@ def imported(path: Path) -> dict[str, str]:
     """Return what a file imports by `from … import`, by the name that it gives to it."""
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -61,7 +61,7 @@ def used(path: Path) -> set[str]:
     """Return what a file uses of its imports: `settle.commit` as jobs.ledger.settle.commit."""
     known = imported(path)
     found = set(known.values())
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
             found.add(f"{known[node.value.id]}.{node.attr}")
     return found

@@ -33,6 +33,8 @@ AGAIN = Left(1, 2, "committed", "succeeded")
 ASK_DONE = Left(1, 1, "unknown", "uncertain")
 ASK_NOT_DONE = Left(0, 1, "unknown", "uncertain")
 REFUSED = Left(0, 1, "absent", "failed")
+LATE = Left(1, 1, "abandoned", "failed")
+"""Against what was ruled: a person is told by a case of its own."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class Case:
     """One thing that goes wrong, and what it leaves under each policy, in the order of POLICIES.
 
     `failpoint` is where the worker dies or stands still; `fault` what the provider does; neither is a
-    provider that nobody can connect to. `meanwhile` is what is there while the worker stands still.
+    provider that nobody can connect to. `unseen` has the provider's first inquiry find nothing all the same.
+    `meanwhile` is what is there while the worker stands still; `ruling` what a person says then, where one is
+    asked, and `ruled` what is there before the worker goes on.
     """
 
     name: str
@@ -48,7 +52,10 @@ class Case:
     ends: tuple[Left, Left, Left]
     failpoint: str = ""
     fault: str = ""
+    unseen: bool = False
     meanwhile: tuple[Left, Left, Left] | None = None
+    ruling: str = ""
+    ruled: tuple[Left, Left, Left] | None = None
 
     def end(self, policy: str) -> Left:
         return self.ends[POLICIES.index(policy)]
@@ -86,6 +93,13 @@ CASES = (
         failpoint="report.after=kill",
     ),
     Case("lost", "the provider acts, and its answer is lost", (AGAIN, ONCE, ASK_DONE), fault="drop"),
+    Case(
+        "not-found-yet",
+        "its answer is lost, and its first inquiry finds nothing, before `settle_after` has passed",
+        (AGAIN, ONCE, ASK_DONE),
+        fault="drop",
+        unseen=True,
+    ),
     Case("garbage", "the provider acts and answers with garbage", (AGAIN, ONCE, ASK_DONE), fault="garbage"),
     Case("error-after", "the provider acts and answers 500", (AGAIN, ONCE, ASK_DONE), fault="act_then_error"),
     Case(
@@ -93,7 +107,7 @@ CASES = (
     ),
     Case(
         "lost-before",
-        "the connection breaks before the provider acts",
+        "the connection breaks before the provider acts; it is not found, before and after `settle_after`",
         (AGAIN, AGAIN, ASK_NOT_DONE),
         fault="drop_before",
     ),
@@ -113,6 +127,24 @@ CASES = (
         failpoint="send.before=stop",
         meanwhile=(AGAIN, ASK_NOT_DONE, ASK_NOT_DONE),
     ),
+    Case(
+        "asleep-ruled-again",
+        "it stands still before the call, a person rules `did_not_happen`, and then it goes on",
+        (AGAIN, AGAIN, AGAIN),
+        failpoint="grant.after=stop",
+        meanwhile=(AGAIN, ASK_NOT_DONE, ASK_NOT_DONE),
+        ruling="did_not_happen",
+        ruled=(AGAIN, AGAIN, AGAIN),
+    ),
+    Case(
+        "asleep-ruled-abandon",
+        "it stands still after its last look, a person rules `abandon`, and it calls when it goes on",
+        (AGAIN, LATE, LATE),
+        failpoint="send.before=stop",
+        meanwhile=(AGAIN, ASK_NOT_DONE, ASK_NOT_DONE),
+        ruling="abandon",
+        ruled=(AGAIN, Left(0, 1, "abandoned", "failed"), Left(0, 1, "abandoned", "failed")),
+    ),
 )
 
 
@@ -122,18 +154,22 @@ def table() -> str:
     for case in CASES:
         cells = [_cell(end) for end in case.ends]
         if case.meanwhile is not None:
-            cells = [
-                cell if early == end else f"meanwhile {_cell(early)}; then {cell}"
-                for cell, early, end in zip(cells, case.meanwhile, case.ends, strict=True)
-            ]
+            steps = [case.meanwhile, *([case.ruled] if case.ruled else []), case.ends]
+            cells = [_story(list(dict.fromkeys(lefts))) for lefts in zip(*steps, strict=True)]
         rows.append(f"| {case.said} | {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def _story(lefts: list[Left]) -> str:
+    told = [_cell(left) for left in lefts]
+    return "; then ".join([*(f"meanwhile {cell}" for cell in told[:1] if told[1:]), *told[1:]] or told)
 
 
 def _cell(left: Left) -> str:
     times = {1: "permitted once", 2: "permitted twice"}[left.grants]
     done = "done once" if left.acts else "not done"
-    return f"`{left.job}`: {times}, {done}"
+    told = ", and a person is told" if left == LATE else ""
+    return f"`{left.job}`: {times}, {done}{told}"
 
 
 def printed(page: str) -> str:

@@ -7,6 +7,7 @@ call, so that a call too many shows. The processes are started once, in the set-
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import uuid
@@ -17,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 
+from jobs.management.commands.effects import PROPOSED
 from jobs.models import Case as OpenCase
 from jobs.models import EffectSlot, Evidence, Job, Worker
 from jobs.status import TERMINAL, JobStatus
 from tests.processes.conftest import Install
-from tests.processes.effect_cases import CASES, PAGE, POLICIES, Case, Left, printed
+from tests.processes.effect_cases import CASES, LATE, PAGE, POLICIES, Case, Left, printed
 from tests.processes.installation import Installation, WorkerProcess
 from tests.provider import Provider
 
@@ -42,8 +45,11 @@ class Trial:
     invoice: str
     job_id: uuid.UUID
     meanwhile: Left | None = None
+    ruled: Left | None = None
     end: Left | None = None
     keys: int = 0
+    asked: tuple[str, ...] = ()
+    """The kinds of the cases that are open at the end."""
 
     @property
     def queue(self) -> str:
@@ -92,6 +98,23 @@ class Street:
         status = self.installation.status(trial.job_id)
         return Left(len(made), slot.grants if slot else 0, slot.status if slot else "", status)
 
+    def rule(self, trial: Trial, verdict: str) -> None:
+        """Have one person, and a second where it takes two, rule on a trial's open case."""
+        case = OpenCase.objects.using(self.installation.alias).get(job_id=trial.job_id, closed_at=None)
+        attest = ["--attest"] if verdict == "did_not_happen" else []
+        words = ["rule", str(case.pk), verdict, "--reason-code", "other", *attest]
+        second = bool(attest) and trial.policy == "non_replayable"
+        done = self._say(case, words, by="ann", code=PROPOSED if second else 0)
+        if second:
+            self._say(case, ["approve", done["proposal"]], by="ben")
+
+    def _say(self, case: OpenCase, words: list[str], *, by: str, code: int = 0) -> dict[str, Any]:
+        manage = self.installation.manage
+        snapshot = json.loads(manage("effects", "show", str(case.pk), "--json"))["snapshot"]
+        said = ["--as", by, "--reason", "asked on the phone", "--snapshot", snapshot, "--json"]
+        done: dict[str, Any] = json.loads(manage("effects", *words, *said, code=code))
+        return done
+
     def until_final(self, trials: list[Trial]) -> None:
         """Wait until no job can move without a person, or without whoever stands still."""
         ids = [trial.job_id for trial in trials]
@@ -117,11 +140,16 @@ def trials(
 
 def _make_it_happen(street: Street) -> dict[tuple[str, str], Trial]:
     installation = street.installation
+    for name in ("ann", "ben"):
+        User.objects.db_manager(installation.alias).create_superuser(name)
     stopping = [case for case in CASES if case.meanwhile]
     trials = [street.enqueue(case, policy) for case in CASES if case not in stopping for policy in TRIED]
     for trial in trials:
         if trial.case.fault:
-            street.provider(trial.policy).fault(trial.case.fault, invoice=trial.invoice)
+            provider = street.provider(trial.policy)
+            provider.fault(trial.case.fault, invoice=trial.invoice)
+            if trial.case.unseen:
+                provider.fault("not_found", invoice=trial.invoice)
     _die(street, [trial for trial in trials if trial.case.failpoint])
     _find_nobody(street, [trial for trial in trials if not (trial.case.failpoint or trial.case.fault)])
     installation.raise_epoch()
@@ -134,8 +162,13 @@ def _make_it_happen(street: Street) -> dict[tuple[str, str], Trial]:
         street.work(policies[0], queues) for policies in shared if (queues := _queues(trials, *policies))
     ]
     street.until_final(trials)
-    for trial, sleeper in asleep:
+    for trial, _ in asleep:
         trial.meanwhile = street.look(trial)
+        if trial.case.ruling and trial.meanwhile.job == JobStatus.UNCERTAIN:
+            street.rule(trial, trial.case.ruling)
+    street.until_final(trials)
+    for trial, sleeper in asleep:
+        trial.ruled = street.look(trial)
         # Asked to stop first, so that it says what it has to say and takes no other job.
         sleeper.signal(signal.SIGTERM)
         sleeper.signal(signal.SIGCONT)
@@ -147,6 +180,8 @@ def _make_it_happen(street: Street) -> dict[tuple[str, str], Trial]:
         assert survivor.wait() == 0, survivor.said
     for trial in trials:
         trial.end = street.look(trial)
+        cases = OpenCase.objects.using(installation.alias).filter(job_id=trial.job_id, closed_at=None)
+        trial.asked = tuple(cases.values_list("kind", flat=True))
     return {(trial.case.name, trial.policy): trial for trial in trials}
 
 
@@ -194,7 +229,11 @@ def test_an_effect_ends_as_its_policy_promises(
     trial = trials[name, policy]
     if trial.case.meanwhile is not None:
         assert trial.meanwhile == trial.case.meanwhile[POLICIES.index(policy)]
+    if trial.case.ruled is not None:
+        assert trial.ruled == trial.case.ruled[POLICIES.index(policy)]
     assert trial.end == trial.case.end(policy)
+    left = "contradiction" if trial.end == LATE else "unknown" if trial.end.job == "uncertain" else ""
+    assert trial.asked == ((left,) if left else ())
 
 
 @pytest.mark.parametrize(("name", "policy"), EACH)

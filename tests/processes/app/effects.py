@@ -18,7 +18,8 @@ def send_again(request: Request) -> Sent:
     return payments.charge(request)
 
 
-@effect_kind("proc.queryable", replay="queryable", settle_after=1, in_flight=1, **LABELS)
+# Longer than this client waits for an answer: a provider on a busy disk may act when nobody waits any more.
+@effect_kind("proc.queryable", replay="queryable", settle_after=8, in_flight=8, **LABELS)
 def send_and_ask(request: Request) -> Sent:
     return payments.charge(request)
 

@@ -1,0 +1,71 @@
+"""What the open cases ask of people, in a few lines: contradictions, what is late, each kind of matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from django.db import models
+from django.db.models import CharField, Count, F, Min, Q, Sum, Value, When
+
+from console import inbox
+from jobs.models.case import Case, CaseKind
+
+READ = 2000
+"""Cases read, the oldest first: beyond that the inbox says how many there are."""
+LATE = "late"
+ORDER = (CaseKind.CONTRADICTION, LATE, CaseKind.UNKNOWN, CaseKind.CONFLICT, CaseKind.APPROVAL)
+
+
+@dataclass
+class Matter:
+    """Cases that ask the same of a person: how many, about what, since when, how much is at stake."""
+
+    what: str
+    """A kind of case, or LATE: past its SLA, whatever its kind."""
+    count: int = 0
+    kinds: set[str] = field(default_factory=set)
+    sums: dict[str, Decimal] = field(default_factory=dict)
+    since: datetime | None = None
+    due: datetime | None = None
+
+    @property
+    def effect_kind(self) -> str:
+        """The one kind of effect that it is about; empty where there are several."""
+        return next(iter(self.kinds)) if len(self.kinds) == 1 else ""
+
+    def add(
+        self, kind: str, currency: str, n: int, amount: Decimal | None, since: datetime, due: datetime | None
+    ) -> None:
+        """Count some more cases in."""
+        self.count += n
+        self.kinds.add(kind)
+        self.since = min(filter(None, (self.since, since)))
+        self.due = min(filter(None, (self.due, due)), default=None)
+        if amount is not None:
+            self.sums[currency] = self.sums.get(currency, Decimal()) + amount
+
+
+def matters(now: datetime) -> list[Matter]:
+    """Return what is open, the most pressing first; an unknown outcome is told by the kind of its effect.
+
+    What is parked asks nothing meanwhile, unless its time limit is over.
+    """
+    here = Q(parked_until__isnull=True) | Q(parked_until__lte=now) | Q(sla_due_at__lte=now)
+    oldest = inbox.open_cases().filter(here).order_by("opened_at").values("pk")[:READ]
+    late = When(sla_due_at__lte=now, then=Value(LATE))
+    contradicted = When(kind=CaseKind.CONTRADICTION, then=F("kind"))
+    rows = (
+        Case.objects.filter(pk__in=oldest)
+        .annotate(what=models.Case(contradicted, late, default=F("kind"), output_field=CharField()))
+        .order_by()
+        .values_list("what", "effect_kind", "currency")
+        .annotate(n=Count("pk"), amount=Sum("amount"), since=Min("opened_at"), due=Min("sla_due_at"))
+    )
+    found: dict[tuple[str, str], Matter] = {}
+    for what, kind, currency, n, amount, since, due in rows:
+        key = (what, kind if what == CaseKind.UNKNOWN else "")
+        found.setdefault(key, Matter(what)).add(kind, currency, n, amount, since, due)
+    # Of one sort the one that is due first; all that nobody set a limit for come after it, the oldest first.
+    return sorted(found.values(), key=lambda m: (ORDER.index(m.what), m.due is None, m.due or m.since))
