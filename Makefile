@@ -6,7 +6,7 @@ MIGRATIONS := $(wildcard */migrations/*.py)
 CATALOGUE_SKIPS := -i ".venv*" -i var -i tests -i bench -i "demo/files"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test test-latest mutants lint catalogue lock bench clean python
+.PHONY: help setup demo run test test-latest mutants lint catalogue lock bench bench-console clean python
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -46,6 +46,9 @@ lock: .venv/.dev ## Resolve the dependencies anew (ARGS=--upgrade for newer vers
 
 bench: .venv/.dev var/.migrated ## Measure (see docs/benchmarks.md)
 	@$(PY) -m bench $(ARGS)
+
+bench-console: .venv/.dev ## Time every page of the console over a million jobs (see docs/benchmarks.md)
+	@$(PY) -m bench.console $(ARGS)
 
 clean: ## Remove all that was made, the demonstration's database and secrets included
 	rm -rf .venv .venv-latest .venv-bench var .mypy_cache .pytest_cache .ruff_cache .hypothesis

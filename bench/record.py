@@ -21,11 +21,12 @@ class Record:
     lines: list[Line] = field(default_factory=list)
 
     @classmethod
-    def start(cls, head: Line) -> "Record":
-        """Open a new file in var/bench/, named by the time."""
-        SCRATCH.mkdir(parents=True, exist_ok=True)
+    def start(cls, head: Line, folder: Path | None = None) -> "Record":
+        """Open a new file, in var/bench/ unless told otherwise, named by the time."""
+        folder = folder or SCRATCH
+        folder.mkdir(parents=True, exist_ok=True)
         now = datetime.now(UTC)
-        record = cls(SCRATCH / f"{now:%Y-%m-%dT%H-%M-%S}.jsonl")
+        record = cls(folder / f"{now:%Y-%m-%dT%H-%M-%S}.jsonl")
         record.add({"measure": "run", "date": f"{now:%Y-%m-%d %H:%M} UTC", **head})
         return record
 
@@ -36,10 +37,10 @@ class Record:
         self.lines.append(line)
 
 
-def read(path: Path | None) -> list[Line]:
-    """Return the lines of a run, the newest one's without a path."""
+def read(path: Path | None, folder: Path | None = None) -> list[Line]:
+    """Return the lines of a run; without a path those of the newest in a folder, var/bench/ unless told."""
     if path is None:
-        runs = sorted(SCRATCH.glob("*.jsonl"))
+        runs = sorted((folder or SCRATCH).glob("*.jsonl"))
         if not runs:
             raise BenchFailed("nothing has been measured yet; `make bench` does.")
         path = runs[-1]

@@ -92,14 +92,19 @@ GOALS = (
 
 
 def write(lines: Sequence[Line]) -> None:
-    """Put the tables of a run between the marks of the page; what people wrote around them stays."""
+    """Put the tables of a run between the marks of the page."""
+    put(BEGIN, END, f"{_circumstances(lines)}\n{tables(lines)}")
+
+
+def put(begin: str, end: str, figures: str) -> None:
+    """Put figures between two marks of the page; what people wrote around them stays."""
     page = ROOT / PAGE
     text = page.read_text("utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise BenchFailed(f"{PAGE} must hold the marks {BEGIN} and {END} once each.")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n\n{_circumstances(lines)}\n{tables(lines)}{END}{after}", "utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise BenchFailed(f"{PAGE} must hold the marks {begin} and {end} once each.")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    page.write_text(f"{before}{begin}\n\n{figures}{end}{after}", "utf-8")
 
 
 def tables(lines: Sequence[Line]) -> str:
@@ -171,11 +176,9 @@ def _reached(lines: Sequence[Line], goal: Goal) -> float | None:
 def _circumstances(lines: Sequence[Line]) -> str:
     """Return when, on what and how: a number without its machine says nothing."""
     (run,) = select(lines, measure="run")
-    machine = run["machine"]
     facts = [
         f"Measured {run['date']} by `{run['command']}`, {run['rounds']} rounds; median (least..most).",
-        f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory']}, {machine['system']}.",
-        f"Python {machine['python']}, Django {machine['django']}, psycopg {machine['psycopg']}.",
+        *facts_of_machine(run["machine"]),
     ]
     facts += [
         f"{head['version']}, on {head['file_system']}: {head['settings']}."
@@ -183,3 +186,11 @@ def _circumstances(lines: Sequence[Line]) -> str:
     ]
     facts += [f"{name}: {note}." for name, note in run["sides"].items()]
     return "".join(f"- {fact}\n" for fact in facts)
+
+
+def facts_of_machine(machine: dict[str, str]) -> list[str]:
+    """Return what a run was made on, in sentences."""
+    return [
+        f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory']}, {machine['system']}.",
+        f"Python {machine['python']}, Django {machine['django']}, psycopg {machine['psycopg']}.",
+    ]

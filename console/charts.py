@@ -109,14 +109,14 @@ def bars(values: Sequence[float], top: float) -> list[Bar]:
     ]
 
 
-def spark(values: Sequence[float], *, width: float = 96.0, height: float = 20.0) -> list[Bar]:
-    """Return the bars of a chart that fits into a line of text."""
+def spark(values: Sequence[float], *, width: float = 96.0, height: float = 20.0) -> str:
+    """Return the bars of a chart that fits into a line of text, as one path: a list has hundreds of them."""
     top = max(values, default=0)
     if top <= 0:
-        return []
+        return ""
     step = width / len(values)
     tall = [(n, max(1.0, (height - 1) * v / top)) for n, v in enumerate(values) if v > 0]
-    return [Bar(round(n * step, 1), round(height - h, 1), round(step - 1, 1), round(h, 1)) for n, h in tall]
+    return "".join(f"M{n * step:.1f} {height:.1f}v{-h:.1f}h{step - 1:.1f}v{h:.1f}z" for n, h in tall)
 
 
 def _y(value: float, top: float) -> float:

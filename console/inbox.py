@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,21 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from django.db.models import CharField, Count, FloatField, Max, Min, Q, QuerySet
-from django.db.models.functions import Cast
+from django.db.models import Case as DbCase
+from django.db.models import (
+    CharField,
+    Count,
+    FloatField,
+    Func,
+    Max,
+    Min,
+    Q,
+    QuerySet,
+    SmallIntegerField,
+    Value,
+    When,
+)
+from django.db.models.functions import Abs, Cast, Coalesce, Greatest, Replace
 
 from console import bounded
 from jobs.ledger.epochs import Epoch
@@ -33,28 +47,21 @@ MANY, NEAR = 5, 600
 """So many cases alike, none later than so many seconds after the one before, are shown as one line."""
 
 LANES = ("contradicted", "breached", "open")
-_LIGHT = (
-    Cast("id", CharField()),
-    "kind",
-    Epoch("sla_due_at"),
-    Cast("amount", FloatField()),
-    Epoch("opened_at"),
-    "effect_kind",
-    "cause",
-    "currency",
-)
-"""Texts and numbers as the database has them: to make 5,000 rows into UUIDs, instants and decimals would take
-longer than to rank them."""
 
 
 class Row(NamedTuple):
-    """What is read of a case to rank it. Instants are seconds since 1970."""
+    """What is read of a case, as texts and numbers: UUIDs, instants and decimals of 5,000 rows would take
+    longer than all the rest. The first four are its rank: rows in their order are the list's order."""
 
-    id: str
-    kind: str
-    due: float | None
-    amount: float | None
+    lane: int
+    stake: float
+    """Amount × age, negative: the most comes first."""
     opened: float
+    """Seconds since 1970."""
+    id: str
+    """Hexadecimal digits."""
+    kind: str
+    amount: float | None
     effect_kind: str
     cause: str
     currency: str
@@ -146,18 +153,17 @@ def read(
     size = size or SIZE
     ranked, cut = rank(matching, now)
     groups = _groups(ranked)
-    at = now.timestamp()
     if like is not None:
-        ranked = outage_of(ranked, like)
+        ranked = outage_of(ranked, like, now)
         groups = {}
     shown = _lines(ranked, groups)
-    start = _place(shown, after, at)
+    start = _place(shown, after, now)
     part = shown[start : start + size]
-    lanes = Counter(LANES[_lane(row, at)] for row in ranked)
+    lanes = Counter(map(itemgetter(0), ranked))
     return Stretch(
         lines(part, now, groups),
         bounded.Count(len(ranked), cut),
-        {name: lanes[name] for name in LANES},
+        {name: lanes[place] for place, name in enumerate(LANES)},
         _sums(ranked),
         cut,
         sum(group.n for group in {g.id: g for g in groups.values()}.values()),
@@ -170,12 +176,11 @@ def lines(part: Sequence[Row], now: datetime, groups: Mapping[str, Group] = NO_G
     """Return ranked cases as the list shows them, in three queries; one that is gone is left out."""
     found = Case.objects.in_bulk([uuid.UUID(row.id) for row in part])
     said = _inquiries(found.values())
-    at = now.timestamp()
     shown: list[Line] = []
     for row in part:
         if (case := found.get(uuid.UUID(row.id))) is None:
             continue
-        here = LANES[_lane(row, at)]
+        here = LANES[row.lane]
         first = not shown or shown[-1].lane != here
         mine = owned(case, now), parked(case, now)
         shown.append(
@@ -184,19 +189,42 @@ def lines(part: Sequence[Row], now: datetime, groups: Mapping[str, Group] = NO_G
     return shown
 
 
+class _AsItIs(Func):  # type: ignore[misc,unused-ignore]
+    """A number as the database gives it: Django would ask of each once more whether it is one."""
+
+    template = "%(expressions)s"
+
+    def get_db_converters(self, connection: Any) -> list[Any]:
+        return []
+
+
 def rank(matching: QuerySet[Case], now: datetime) -> tuple[list[Row], bool]:
     """Return the open cases among `matching`, the most pressing first, and whether some were left out."""
-    rows = _rows(matching.order_by("opened_at", "id")[: READ + 1])
+    rows = _rows(matching.order_by("opened_at", "id")[: READ + 1], now)
     cut = len(rows) > READ
     if cut:
-        loud = _rows(matching.filter(kind=CaseKind.CONTRADICTION).order_by("opened_at", "id")[:READ])
-        rows = list({row.id: row for row in [*rows[:READ], *loud]}.values())
-    at = now.timestamp()
-    return sorted(rows, key=lambda row: _rank(row, at)), cut
+        loud = matching.filter(kind=CaseKind.CONTRADICTION).order_by("opened_at", "id")[:READ]
+        rows = list({row.id: row for row in [*rows[:READ], *_rows(loud, now)]}.values())
+    return sorted(rows), cut
 
 
-def _rows(cases: QuerySet[Case]) -> list[Row]:
-    return [Row(str(values[0]).replace("-", ""), *values[1:]) for values in cases.values_list(*_LIGHT)]
+def _rows(cases: QuerySet[Case], now: datetime) -> list[Row]:
+    parts = When(kind=CaseKind.CONTRADICTION, then=0), When(sla_due_at__lte=now, then=1)
+    lane = DbCase(*parts, default=2, output_field=SmallIntegerField())
+    opened = Epoch("opened_at")
+    stake = Abs(Cast("amount", FloatField())) * Greatest(Value(0.0), Value(now.timestamp()) - opened)
+    columns = (
+        _AsItIs(lane),
+        _AsItIs(Coalesce(-stake, Value(0.0), output_field=FloatField())),
+        _AsItIs(opened),
+        Replace(Cast("id", CharField()), Value("-"), Value("")),
+        "kind",
+        _AsItIs(Cast("amount", FloatField())),
+        "effect_kind",
+        "cause",
+        "currency",
+    )
+    return list(map(Row._make, cases.values_list(*columns)))
 
 
 def following(user: str, now: datetime, *, than: uuid.UUID | None = None) -> uuid.UUID | None:
@@ -219,22 +247,10 @@ def owned(case: Case, now: datetime) -> bool:
     return bool(case.owner) and (case.owned_until is None or case.owned_until > now)
 
 
-def _lane(row: Row, at: float) -> int:
-    """Return which part of the list a case belongs to, by its place."""
-    if row.kind == "contradiction":
-        return 0
-    return 1 if row.due is not None and row.due <= at else 2
-
-
-def _rank(row: Row, at: float) -> Any:
-    stake = abs(row.amount) * max(0.0, at - row.opened) if row.amount is not None else 0.0
-    return _lane(row, at), -stake, row.opened, row.id
-
-
 def _outages(rows: Iterable[Row]) -> list[list[Row]]:
     """Return the unknown outcomes by effect kind, error and time, each part oldest first."""
     parts: dict[tuple[str, str], list[list[Row]]] = {}
-    for row in sorted((r for r in rows if r.kind == "unknown"), key=itemgetter(4, 0)):
+    for row in sorted((r for r in rows if r.kind == "unknown"), key=itemgetter(2, 3)):
         mine = parts.setdefault((row.effect_kind, row.cause), [])
         if mine and row.opened - mine[-1][-1].opened <= NEAR:
             mine[-1].append(row)
@@ -254,19 +270,18 @@ def _groups(rows: list[Row]) -> dict[str, Group]:
     return found
 
 
-def outage_of(ranked: list[Row], case: uuid.UUID) -> list[Row]:
+def outage_of(ranked: list[Row], case: uuid.UUID, now: datetime) -> list[Row]:
     """Return the cases of the outage that a case belongs to; that case may have been closed meanwhile."""
-    like = case.hex
-    name = next((row for row in ranked if row.id == like), None)
+    name = next((row for row in ranked if row.id == case.hex), None)
     rows = ranked
     if name is None:
-        gone = _rows(Case.objects.filter(pk=case))
+        gone = _rows(Case.objects.filter(pk=case), now)
         if not gone:
             return []
         name = gone[0]
         rows = [*ranked, name]
     members = {row.id for part in _outages(rows) if name in part for row in part}
-    return [row for row in ranked if row.id in members or row.id == like]
+    return [row for row in ranked if row.id in members or row.id == case.hex]
 
 
 def _lines(ranked: list[Row], groups: dict[str, Group]) -> list[Row]:
@@ -282,18 +297,15 @@ def _lines(ranked: list[Row], groups: dict[str, Group]) -> list[Row]:
     return shown
 
 
-def _place(shown: list[Row], after: uuid.UUID | None, at: float) -> int:
+def _place(shown: list[Row], after: uuid.UUID | None, now: datetime) -> int:
     """Return where the page begins; a case that has left the list is followed by what came after it."""
     if after is None:
         return 0
     for index, row in enumerate(shown):
         if row.id == after.hex:
             return index + 1
-    gone = _rows(Case.objects.filter(pk=after))
-    if not gone:
-        return 0
-    rank_ = _rank(gone[0], at)
-    return next((n for n, row in enumerate(shown) if _rank(row, at) > rank_), len(shown))
+    gone = _rows(Case.objects.filter(pk=after), now)
+    return bisect_right(shown, gone[0]) if gone else 0
 
 
 def _sums(rows: Iterable[Row]) -> list[tuple[str, Decimal]]:

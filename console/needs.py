@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min
+from django.db.models import Count, Max, Min
 
 from console import bounded, pressing
 from jobs.explain import Surroundings
@@ -14,7 +15,7 @@ from jobs.models import EffectSlot, Job, Queue, Worker
 from jobs.status import EffectStatus, JobStatus
 
 SHOWN = 5
-READ = 2000
+READ = 1000
 """Rows read of each trouble: beyond that it is one trouble, however many rows it has."""
 
 
@@ -96,17 +97,23 @@ def uncertain() -> list[Group]:
 
 def failed_lately(now: datetime) -> tuple[list[Group], bool]:
     """Return what failed in the last 24 hours by error code, and whether more may have."""
-    newest = indexed.abnormal(Job.objects.filter(status=JobStatus.FAILED)).order_by("-id")
-    rows = newest.values_list("error_code", "kind", "finished_at")[:READ]
-    lately = [(code, kind, at) for code, kind, at in rows if at > now - timedelta(hours=24)]
+    newest = indexed.abnormal(Job.objects.filter(status=JobStatus.FAILED)).order_by("-id").values("pk")[:READ]
+    rows = (
+        Job.objects.filter(pk__in=newest, finished_at__gt=now - timedelta(hours=24))
+        .order_by()
+        .values_list("error_code", "kind")
+        .annotate(n=Count("id"), last=Max("finished_at"))
+    )
+    by_code: dict[str, list[tuple[str, int, datetime]]] = defaultdict(list)
+    for code, *found in rows:
+        by_code[code].append(tuple(found))
     groups = []
-    for code in {code for code, _, _ in lately}:
-        kinds = sorted({kind for other, kind, _ in lately if other == code})
-        ends = [at for other, _, at in lately if other == code]
+    for code, parts in by_code.items():
+        kinds = sorted(kind for kind, _, _ in parts)
         example = kinds[0] if len(kinds) == 1 else f"{kinds[0]} +{len(kinds) - 1}"
-        groups.append(Group(code, len(ends), max(ends), example))
+        groups.append(Group(code, sum(n for _, n, _ in parts), max(last for _, _, last in parts), example))
     groups.sort(key=lambda g: (-g.count, g.name))
-    return groups, len(lately) >= READ
+    return groups, sum(group.count for group in groups) >= READ
 
 
 def held() -> list[Group]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from jobs.explain import Explanation, sentence
@@ -84,6 +86,11 @@ def short_worker(worker_id: str) -> str:
 
 def words() -> dict[str, str]:
     """Return every status in the reader's language."""
+    return _words(get_language())
+
+
+@lru_cache(maxsize=8)
+def _words(_language: str | None) -> dict[str, str]:
     return {
         JobStatus.PENDING: _("pending"),
         JobStatus.BLOCKED: _("blocked"),
@@ -107,6 +114,11 @@ def words() -> dict[str, str]:
 
 def cases() -> dict[str, str]:
     """Return every kind of case in the reader's language."""
+    return _cases(get_language())
+
+
+@lru_cache(maxsize=8)
+def _cases(_language: str | None) -> dict[str, str]:
     return {
         CaseKind.UNKNOWN: _("outcome unknown"),
         CaseKind.CONFLICT: _("payload conflict"),

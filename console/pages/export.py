@@ -93,7 +93,7 @@ class InboxExport(_Export, InboxPage):  # type: ignore[misc]  # it answers with 
         ranked, cut = inbox.rank(self.filters.qs, now)
         self.complete = not cut
         if like is not None:
-            ranked = inbox.outage_of(ranked, like)
+            ranked = inbox.outage_of(ranked, like, now)
         for start in range(0, len(ranked), CHUNK):
             for line in inbox.lines(ranked[start : start + CHUNK], now):
                 case = line.case

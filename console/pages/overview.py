@@ -40,7 +40,7 @@ class OverviewPage(Page):
         return {
             "needs": needs.read(self.around, cases=self.request.user.has_perm("jobs.view_case")),
             "shown": needs.SHOWN,
-            "first_job": not Job.objects.order_by().exists(),
+            "first_job": Job.objects.order_by("-id").values_list("id").first() is None,
         }
 
     def proof(self) -> dict[str, Any]:

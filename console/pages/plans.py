@@ -86,9 +86,7 @@ class PreparePlan(Act):
     @cached_property
     def counts(self) -> dict[PlanAction, int]:
         """How many jobs each action that this person may do would take; beyond the bound, only that."""
-        return {
-            action: plans.count(action, self.jobs(), filters=self.words) for action in may(self.request.user)
-        }
+        return plans.counts(may(self.request.user), self.jobs(), filters=self.words)
 
     def jobs(self) -> QuerySet[Job]:
         """Return the jobs that are filtered for or picked."""

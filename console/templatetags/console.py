@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from console import casefile, wording
@@ -45,12 +47,23 @@ NEAR = 600
 @register.simple_tag
 def icon(name: str, more: str = "") -> SafeString:
     """Draw a symbol of the page's sprite; it is never alone, so it has no name of its own."""
+    return _icon(name, more)
+
+
+@lru_cache(maxsize=512)
+def _icon(name: str, more: str) -> SafeString:
+    # A list draws the same ones in each of its rows.
     return format_html('<svg class="i {}" aria-hidden="true"><use href="#i-{}"/></svg>', more, name)
 
 
 @register.simple_tag
 def status(word: str, family: str = "job", pill: bool = False) -> SafeString:
     """Say a status: its family's shape, its word, its colour last. `family`: job, attempt or effect."""
+    return _status(str(word), family, pill, get_language())
+
+
+@lru_cache(maxsize=512)
+def _status(word: str, family: str, pill: bool, _language: str | None) -> SafeString:
     icons = EFFECT_ICONS if family == "effect" else ATTEMPT_ICONS if family == "attempt" else {}
     colour = COLOURS.get(word, "")
     shown = wording.words().get(word, word)

@@ -11,7 +11,7 @@ class Epoch(Func):  # type: ignore[misc,unused-ignore]
     """Seconds since 1970 of a column that holds an instant, as a number; NULL stays NULL."""
 
     output_field = FloatField()
-    template = "EXTRACT(EPOCH FROM %(expressions)s)::double precision"
+    template = "date_part('epoch', %(expressions)s)"
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """The same on SQLite, to the millisecond: instants are texts there."""

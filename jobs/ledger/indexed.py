@@ -68,6 +68,11 @@ def held(jobs: QuerySet[M]) -> QuerySet[M]:
     return jobs.filter(_Stated("hold_reason", "NOT (%s = '')"))
 
 
+def whole(minutes: QuerySet[M]) -> QuerySet[M]:
+    """Keep the counts of all queues together: by minute (`minute_whole`)."""
+    return minutes.filter(_Stated("queue", "%s = ''"))
+
+
 def open_effects(slots: QuerySet[M]) -> QuerySet[M]:
     """Keep the slots whose outcome is open: longest unchanged first (`effect_open`)."""
     return slots.filter(_Stated("status", f"%s IN ({_words(OPEN_EFFECT)})"))

@@ -19,20 +19,20 @@ BOUND = 10_000
 QUEUES = 500
 """More queues than this are not told apart any more."""
 
-# The next name, and the next: one look into the claim index each, however many rows wait under it.
-QUEUE_NAMES = """
+# The next name, and the next: one look into the claim index each, however many rows wait under it. Depths are
+# counted one by one, or a full queue would hide the rest.
+READY = """
 WITH RECURSIVE names(queue) AS (
   SELECT (SELECT MIN(j.{queue}) FROM {table} AS j WHERE j.{ready_at} IS NOT NULL)
   UNION ALL
   SELECT (SELECT MIN(j.{queue}) FROM {table} AS j WHERE j.{ready_at} IS NOT NULL AND j.{queue} > names.queue)
     FROM names WHERE names.queue IS NOT NULL)
-SELECT queue FROM names WHERE queue IS NOT NULL LIMIT %(queues)s
-"""
-
-READY = """
-SELECT COUNT(*), MIN(r.due)
-  FROM (SELECT j.{ready_at} AS due FROM {table} AS j
-         WHERE j.{queue} = %(queue)s AND j.{ready_at} IS NOT NULL LIMIT %(bound)s) AS r
+SELECT n.queue
+     , (SELECT COUNT(*) FROM (SELECT 1 FROM {table} AS j
+                               WHERE j.{queue} = n.queue AND j.{ready_at} IS NOT NULL LIMIT %(bound)s) AS r)
+     , (SELECT MIN(r.due) FROM (SELECT j.{ready_at} AS due FROM {table} AS j
+                                 WHERE j.{queue} = n.queue AND j.{ready_at} IS NOT NULL LIMIT %(bound)s) AS r)
+  FROM (SELECT queue FROM names WHERE queue IS NOT NULL LIMIT %(queues)s) AS n
 """
 
 # Due, but not promoted yet: all there is to see of a queue while no worker is alive.
@@ -130,12 +130,20 @@ class Total(NamedTuple):
     total: float
 
 
+def ready(session: Session, *, queues: int = QUEUES, bound: int | None = None) -> list[Waiting]:
+    """Return the queues that hold jobs which could be claimed now, the first `queues` by name.
+
+    Of each at most `bound` jobs are counted, BOUND without it.
+    """
+    return [
+        Waiting(queue, depth, session.moment(oldest))
+        for queue, depth, oldest in session.run(READY, queues=queues, bound=bound or BOUND)
+    ]
+
+
 def waiting(session: Session) -> list[Waiting]:
     """Return every queue in which something is due."""
-    found: dict[str, tuple[int, datetime | None]] = {}
-    for (queue,) in session.run(QUEUE_NAMES, queues=QUEUES):
-        depth, oldest = session.run(READY, queue=queue, bound=BOUND)[0]
-        found[queue] = depth, session.moment(oldest)
+    found = {queue: (depth, oldest) for queue, depth, oldest in ready(session)}
     for queue, count, oldest in session.run(DUE, bound=BOUND):
         depth, since = found.get(queue, (0, None))
         due = session.moment(oldest)

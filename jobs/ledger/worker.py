@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs.ledger.session import Session
@@ -158,8 +158,13 @@ def end_leases(session: Session, worker_id: str) -> list[Any]:
 
 
 def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Add counts to their minutes, and to the running totals that /metrics reads: those never fall."""
-    rows = [*rows, *_totals(rows)]
+    """Add counts to their minutes, and to the running totals that /metrics reads: those never fall.
+
+    What is told by queue is also added up under no queue, in its minute: charts read that, and not a row for
+    each queue and kind.
+    """
+    whole = [row | {"queue": "", "kind": ""} for row in rows if row["queue"]]
+    rows = _added([*rows, *whole]) + _added(row | {"minute": EVER} for row in rows)
     if rows:
         # One order for all writers, so that two flushes never wait for each other in a circle.
         ordered = sorted(
@@ -168,11 +173,12 @@ def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:
         session.run(ADD_MINUTES, {"minutes": ordered})
 
 
-def _totals(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _added(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each key, with the sums."""
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        key = tuple(row[name] for name in ("measure", "queue", "kind", "bucket"))
-        total = sums.setdefault(key, row | {"minute": EVER, "count": 0, "total": 0.0})
+        key = tuple(row[name] for name in ("minute", "measure", "queue", "kind", "bucket"))
+        total = sums.setdefault(key, row | {"count": 0, "total": 0.0})
         total["count"] += row["count"]
         total["total"] += row["total"]
     return list(sums.values())

@@ -133,6 +133,10 @@ class Job(Protected):  # type: ignore[django-manager-missing]  # protected manag
             models.Index(
                 "status",
                 F("id").desc(),
+                # Looked through for these without a look at the rows.
+                "error_code",
+                "kind",
+                "queue",
                 condition=Q(status__in=["blocked", "cancelled", "failed", "skipped", "uncertain"]),
                 name="job_abnormal",
             ),

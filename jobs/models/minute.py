@@ -28,6 +28,8 @@ class Minute(Protected):
     objects: ClassVar[models.Manager[Minute]] = ProtectedQuerySet["Minute"].as_manager()
 
     class Meta:
+        # The series of all queues together, without the rows of each queue and kind that it is the sum of.
+        indexes = (models.Index("minute", "measure", condition=models.Q(queue=""), name="minute_whole"),)
         constraints = (
             models.UniqueConstraint(
                 fields=("minute", "measure", "queue", "kind", "bucket"), name="minute_once"

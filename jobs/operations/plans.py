@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, OperationalError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from jobs import audit
 from jobs.explain import clock
@@ -43,7 +43,22 @@ UNTYPED = 20
 """Up to so many jobs it takes no typed confirmation."""
 ENDED = TERMINAL - {JobStatus.SUCCEEDED}
 ODD = {JobStatus.BLOCKED, JobStatus.UNCERTAIN}
-Part = tuple[AbstractSet[JobStatus], QuerySet[Job]]
+HOLDS: dict[str, AbstractSet[JobStatus]] = {
+    "ready": CLAIMABLE,
+    "due": CLAIMABLE,
+    "running": {JobStatus.RUNNING},
+    "odd": ODD,
+    "held": UNFINISHED,
+    "ended": ENDED,
+}
+"""Parts of the jobs, each held by an index, with the statuses of its jobs."""
+_FREE = ("ready", "due", "running", "odd")
+MADE_OF: dict[PlanAction, tuple[str, ...]] = {
+    PlanAction.RETRY: ("ended",),
+    PlanAction.CANCEL: (*_FREE, "held"),
+    PlanAction.HOLD: _FREE,
+    PlanAction.UNHOLD: ("held",),
+}
 Filters = Sequence[tuple[str, str]]
 """Names and values, as console and API know them; `status` means the same in both."""
 TOO_LONG = "57014"
@@ -185,19 +200,41 @@ def needs_typing(plan: Plan) -> bool:
     return plan.total > UNTYPED
 
 
-def count(
-    action: PlanAction, jobs: QuerySet[Job], *, filters: Filters = (), using: str = DEFAULT_DB_ALIAS
-) -> int:
-    """Return how many of `jobs` a plan would take: exact up to PLAN_ROWS, and more than that beyond.
+def counts(
+    actions: Iterable[PlanAction],
+    jobs: QuerySet[Job],
+    *,
+    filters: Filters = (),
+    using: str = DEFAULT_DB_ALIAS,
+) -> dict[PlanAction, int]:
+    """Return how many of `jobs` a plan of each action would take: exact up to PLAN_ROWS, and more beyond.
 
-    Raises Refused PLAN_SEARCH_LONG.
+    What several actions are possible for is read once. Raises Refused PLAN_SEARCH_LONG.
     """
-    most, number = settings.INTERLOCK["PLAN_ROWS"], 0
+    most, jobs = settings.INTERLOCK["PLAN_ROWS"], jobs.using(using)
+    found: dict[str, tuple[int, int]] = {}
+    numbers: dict[PlanAction, int] = {}
     with _searching(using):
-        for source in _sources(action, jobs.using(using), filters):
-            if number <= most:
-                number += source.values("id")[: most + 1 - number].count()
-    return number
+        for action in actions:
+            number = 0
+            for name in _made_of(action, filters):
+                if number > most:
+                    break
+                if name not in found:
+                    found[name] = _counted(_part(name, jobs), most + 1)
+                rows, unasked = found[name]
+                if action == PlanAction.CANCEL and rows > most:  # of those counted some may be asked already
+                    unasked = _unasked(_part(name, jobs)).values("id")[: most + 1].count()
+                number += unasked if action == PlanAction.CANCEL else rows
+            numbers[action] = number
+    return numbers
+
+
+def _counted(part: QuerySet[Job], limit: int) -> tuple[int, int]:
+    """Return how many jobs a part has, and of how many of them no cancel is asked for, looking at `limit`."""
+    unasked = Count("id", filter=Q(cancel_requested_at__isnull=True))
+    found = part.values("id", "cancel_requested_at")[:limit].aggregate(rows=Count("id"), unasked=unasked)
+    return found["rows"], found["unasked"]
 
 
 def _candidates(action: PlanAction, jobs: QuerySet[Job], filters: Filters, using: str) -> list[Found]:
@@ -227,30 +264,42 @@ def _searching(using: str) -> Iterator[None]:
 
 
 def _sources(action: PlanAction, jobs: QuerySet[Job], filters: Filters) -> list[QuerySet[Job]]:
-    """Return the jobs that an action is possible for, in parts that have none in common.
+    """Return the jobs that an action is possible for, in parts that have none in common."""
+    parts = [_part(name, jobs) for name in _made_of(action, filters)]
+    return [_unasked(part) for part in parts] if action == PlanAction.CANCEL else parts
+
+
+def _made_of(action: PlanAction, filters: Filters) -> list[str]:
+    """Return the names of the parts of an action.
 
     A part that holds none of the statuses that are filtered for is left out: it would be read in vain.
     """
-    jobs = jobs.exclude(kind=PLAN).order_by()
-    held = indexed.held(jobs).exclude(status__in=TERMINAL)
-    if action == PlanAction.CANCEL:  # whom it was asked for already need not be asked again
-        jobs, held = (part.filter(cancel_requested_at__isnull=True) for part in (jobs, held))
-    free = jobs.filter(hold_reason="")
-    of_held: Part = (UNFINISHED, held)
-    of_free: list[Part] = [
-        (CLAIMABLE, indexed.ready(jobs)),
-        (CLAIMABLE, indexed.due(jobs)),
-        ({JobStatus.RUNNING}, indexed.running(free)),
-        (ODD, indexed.abnormal(free.filter(status__in=ODD))),
-    ]
-    parts: dict[PlanAction, list[Part]] = {
-        PlanAction.RETRY: [(ENDED, indexed.abnormal(jobs.filter(status__in=ENDED)))],
-        PlanAction.CANCEL: [*of_free, of_held],
-        PlanAction.HOLD: of_free,
-        PlanAction.UNHOLD: [of_held],
-    }
     wanted = {value for name, value in filters if name == "status"}
-    return [part for statuses, part in parts[action] if not wanted or wanted & set(statuses)]
+    return [name for name in MADE_OF[action] if not wanted or wanted & set(HOLDS[name])]
+
+
+def _part(name: str, jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Return a part of the jobs, along the index that holds it."""
+    jobs = jobs.exclude(kind=PLAN).order_by()
+    free = jobs.filter(hold_reason="")
+    match name:
+        case "ready":
+            return indexed.ready(jobs)
+        case "due":
+            return indexed.due(jobs)
+        case "running":
+            return indexed.running(free)
+        case "odd":
+            return indexed.abnormal(free.filter(status__in=ODD))
+        case "ended":
+            return indexed.abnormal(jobs.filter(status__in=ENDED))
+        case _:
+            return indexed.held(jobs).exclude(status__in=TERMINAL)
+
+
+def _unasked(part: QuerySet[Job]) -> QuerySet[Job]:
+    """Leave out whom a cancel was asked for already: they need not be asked again."""
+    return part.filter(cancel_requested_at__isnull=True)
 
 
 def _summary(found: Sequence[Found]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from jobs.ledger import indexed
-from jobs.models import EffectSlot, Job
+from jobs.models import EffectSlot, Job, Minute
 from jobs.status import JobStatus
 from tests import build
 
@@ -16,6 +16,7 @@ READS = {
     "job_ready": lambda: indexed.ready(Job.objects.filter(queue="mail")).order_by(),
     "job_due": lambda: indexed.due(Job.objects.all()).order_by(),
     "job_held": lambda: indexed.held(Job.objects.all()).order_by("-id"),
+    "minute_whole": lambda: indexed.whole(Minute.objects.filter(minute__gte=build.T0)).order_by(),
     "effect_open": lambda: indexed.open_effects(EffectSlot.objects.all()).order_by("changed_at"),
 }
 

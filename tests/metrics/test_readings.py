@@ -102,7 +102,6 @@ def test_readings_wait_for_no_writer(read, transactional_db):
 @pytest.mark.parametrize(
     ("text", "index"),
     [
-        (metrics.QUEUE_NAMES, "job_ready"),
         (metrics.READY, "job_ready"),
         (metrics.DUE, "job_due"),
         (metrics.RUNNING, "job_running"),
@@ -116,7 +115,6 @@ def test_reading_walks_an_index_that_holds_what_it_asks_for_only(text, index):
     with reading("default", now=at(1)) as session:
         rows = session.run(
             f"{connection.ops.explain_query_prefix()} {text}",
-            queue="default",
             bound=10,
             queues=10,
             ever=measures.EVER,

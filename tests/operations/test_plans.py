@@ -168,8 +168,20 @@ def test_plan_is_bounded(ola, settings):
 def test_part_that_holds_no_status_filtered_for_is_not_read(db, status, action, parts, count):
     failed(2)
     with CaptureQueriesContext(connection) as queries:
-        found = plans.count(action, Job.objects.filter(status=status), filters=[("status", status)])
-    assert (sum("jobs_job" in query["sql"] for query in queries), found) == (parts, count)
+        jobs = Job.objects.filter(status=status)
+        found = plans.counts([PlanAction(action)], jobs, filters=[("status", status)])
+    assert sum("jobs_job" in query["sql"] for query in queries) == parts
+    assert found == {action: count}
+
+
+def test_who_was_asked_to_stop_already_is_not_counted_however_many_they_are(db, settings):
+    settings.INTERLOCK = settings.INTERLOCK | {"PLAN_ROWS": 1}
+    for asked in (True, True, False):
+        job_id = build.id_of(build.running())
+        if asked:
+            Job.objects.cancel(job_id, actor="ada", reason="not needed", now=build.T0)
+    counts = plans.counts([PlanAction.HOLD, PlanAction.CANCEL], Job.objects.all())
+    assert counts == {"hold": 2, "cancel": 1}
 
 
 @pytest.mark.parametrize("action", PlanAction)

@@ -1,0 +1,1 @@
+"""How fast the console's pages are over a large ledger (`python -m bench.console`, docs/benchmarks.md)."""
