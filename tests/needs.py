@@ -112,6 +112,14 @@ def _quick_passwords() -> None:
         settings.PASSWORD_HASHERS = [quick, *settings.PASSWORD_HASHERS]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_clients() -> None:
+    """Look for a static file when it is asked for: reading all of them costs each new client 20 ms."""
+    from django.conf import settings
+
+    settings.WHITENOISE_AUTOREFRESH = True
+
+
 @pytest.fixture(scope="session")
 def browser_path() -> str:
     """The browser to hand to Playwright as `executable_path`."""

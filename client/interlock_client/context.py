@@ -7,7 +7,6 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,10 +111,9 @@ class Context:
         self.checkpoint()
         return self._worker.leases.upload(self.claimed, path, name or path.name)
 
-    @property
-    def post(self) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
-        """How this attempt talks to the server."""
-        return self._worker.leases.post
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Say something about this attempt to the server, in its job's trace; returns the answer."""
+        return self._worker.leases.post(self.claimed, path, body)
 
 
 def identity() -> str:

@@ -57,6 +57,11 @@ class Claimed:
         return self.lease | {"cancel_generation": self.cancel_generation}
 
     @property
+    def trace(self) -> dict[str, str]:
+        """The header that says in which trace a request about it is made."""
+        return {"traceparent": self.traceparent} if self.traceparent else {}
+
+    @property
     def log(self) -> dict[str, str]:
         return {"log": "\n".join(self.lines)} if self.lines else {}
 
@@ -139,13 +144,13 @@ class Leases:
     def end(self, one: Claimed, verb: str, **said: Any) -> str:
         """End an attempt otherwise; returns what the job is now. Raises Fenced and its like."""
         body = {"lease": one.lease, **one.log, **said}
-        return str(self.post(f"leases/{one.attempt_id}/{verb}", body)["status"])
+        return str(self.post(one, f"leases/{one.attempt_id}/{verb}", body)["status"])
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Send a verb that replays."""
-        return dict(self.transport.send("POST", path, body, repeatable=True).json())
+    def post(self, one: Claimed, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a verb that replays, about one claimed job."""
+        return dict(self.transport.send("POST", path, body, repeatable=True, headers=one.trace).json())
 
     def upload(self, one: Claimed, path: Path, name: str) -> str:
         """Store a file with an attempt; returns its key. Raises Fenced where the lease is gone."""
-        answer = self.transport.upload(f"leases/{one.attempt_id}/artefacts", path, {"name": name})
+        answer = self.transport.upload(f"leases/{one.attempt_id}/artefacts", path, {"name": name}, one.trace)
         return str(answer["key"])

@@ -68,12 +68,16 @@ class Transport:
                 time.sleep(delay)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
-    def upload(self, path: str, file: Path, params: Mapping[str, str]) -> Any:
+    def upload(
+        self, path: str, file: Path, params: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> Any:
         """POST a file's bytes; the same name again replaces it, so it may be sent again."""
         with file.open("rb") as source:
-            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+            told = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
             try:
-                answer = self._http.post(path, content=source, params=params, headers=headers)
+                answer = self._http.post(
+                    path, content=source, params=params, headers={**(headers or {}), **told}
+                )
             except httpx.TransportError as error:
                 raise NoAnswer(f"{type(error).__name__}: {error}", "unknown") from error
         if answer.is_success:

@@ -132,7 +132,8 @@ class ClaimsView(WorkerView):
 def _wait_for(claim: Claim, request: Request, wait: float) -> tuple[list[Lease], bool]:
     """Claim now or when something has come; also returns whether there was no room to wait in."""
     end, gone = time.monotonic() + wait, False
-    with ROOM.seat(claim.ask, claim.worker_id) as seat:
+    token = claim.caller.token.pk if claim.caller.token else None
+    with ROOM.seat(claim.ask, claim.worker_id, token) as seat:
         leases = claim.take()
         if seat is None:
             return leases, not leases

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import parse_qsl
 
 import django_filters
 from django import forms
@@ -248,6 +249,19 @@ def _described(one: django_filters.Filter) -> Schema:
         case OneOf():
             return schema.words(word for word, _label in given["choices"])
     return schema.TEXT | {"minLength": 1, "maxLength": 200}
+
+
+def garbled(query: QueryDict, raw: str) -> None:
+    """Refuse a query that is no UTF-8: Django makes U+FFFD of it, and by that a filter finds nothing.
+
+    `raw` is what was sent; U+FFFD itself may be.
+    """
+    names = [name for name, values in query.lists() if "\ufffd" in name + "".join(values)]
+    try:
+        parse_qsl(raw if names else "", keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        errors = [{"parameter": name[:80], "detail": _("is no UTF-8")} for name in names[:20]]
+        raise Problem("invalid-query", errors=errors) from None
 
 
 def unknown(query: QueryDict, known: Iterable[str] = ()) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from rest_framework.response import Response
 
 from jobs.api import filters, paging, schema
 from jobs.api.auth import Caller
-from jobs.api.fields import Anything, Choice, Id, Object, Reason, Strict, Whole, parse_uuid
+from jobs.api.fields import Choice, Id, Object, Reason, Several, Strict, Whole, parse_uuid
 from jobs.api.problems import Problem
 from jobs.api.schema import FLAG, ID, INSTANT, OBJECT, TEXT, WHOLE, Schema, maybe, record
 from jobs.api.strictjson import pointer
@@ -97,28 +96,13 @@ class Filters(Object):
         return OBJECT | {"properties": filters.described(filters.JobFilter), "additionalProperties": False}
 
 
-class Ids(Anything):
-    """Some jobs, by id."""
-
-    expected = _("A list of UUIDs is needed here.")
-
-    def to_internal_value(self, data: Any) -> list[uuid.UUID]:
-        if not isinstance(data, list) or not 1 <= len(data) <= PICKED:
-            raise serializers.ValidationError(_("1 to %s are taken at a time.") % PICKED)
-        one = Id()
-        return [one.to_internal_value(part) for part in data]
-
-    def described(self) -> Schema:
-        return schema.rows(ID) | {"minItems": 1, "maxItems": PICKED}
-
-
 class PlanBody(Strict):
     """The body of a preparation: `filters`, or `ids`, or both, which narrows further."""
 
     action = Choice(PlanAction)
     reason = Reason()
     filters = Filters(required=False)
-    ids = Ids(required=False)
+    ids = Several(Id(), most=PICKED, required=False)
 
 
 class ExecuteBody(Strict):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from jobs.api.waiting import PLACES
+from jobs.api.waiting import PLACES, tokens_over
 from jobs.worker.ear import Listener, LogFile
 
 Ask = tuple[tuple[str, ...], tuple[str, ...]]
@@ -25,6 +25,9 @@ GLANCE_SECONDS = 0.05
 TICK_SECONDS = 1.0
 """How often one of each group looks for itself: what was announced to nobody is found no later."""
 
+TOKENS_SECONDS = 0.5
+"""How often it is asked whether a token of one that waits is over; he is called then, and told so."""
+
 QUIET_SECONDS = 10.0
 """How long the ear is kept after the last one has gone."""
 
@@ -32,9 +35,10 @@ QUIET_SECONDS = 10.0
 class Seat:
     """One waiting request."""
 
-    def __init__(self, ask: Ask, who: str) -> None:
+    def __init__(self, ask: Ask, who: str, token: int | None) -> None:
         self.ask = ask
         self.who = who
+        self.token = token
         self._called = threading.Event()
 
     def wait(self, seconds: float) -> bool:
@@ -61,12 +65,12 @@ class Room:
         self._caller: threading.Thread | None = None
 
     @contextmanager
-    def seat(self, ask: Ask, who: str = "") -> Iterator[Seat | None]:
+    def seat(self, ask: Ask, who: str = "", token: int | None = None) -> Iterator[Seat | None]:
         """Take a seat for the length of the block; None when all are taken."""
         if self.is_closing() or not self.places.acquire(blocking=False):
             yield None
             return
-        seat = Seat(ask, who)
+        seat = Seat(ask, who, token)
         try:
             self._enter(seat)
             yield seat
@@ -83,18 +87,28 @@ class Room:
 
     def call_worker(self, who: str) -> None:
         """Call whoever waits for one worker: it has something to tell itself."""
-        with self._changed:
-            for seats in self._groups.values():
-                for seat in seats:
-                    if seat.who == who:
-                        seat.call()
+        for seat in self._all():
+            if seat.who == who:
+                seat.call()
 
     def _dismiss(self) -> None:
         """Call everybody: the web server is stopping."""
+        for seat in self._all():
+            seat.call()
+
+    def _turn_out(self) -> None:
+        """Call whose token is over. Between two questions no connection of a server is kept."""
+        seats = self._all()
+        over = tokens_over(seat.token for seat in seats)
+        if connections[self.using].vendor == "postgresql":
+            connections[self.using].close()
+        for seat in seats:
+            if seat.token in over:
+                seat.call()
+
+    def _all(self) -> list[Seat]:
         with self._changed:
-            for seats in self._groups.values():
-                for seat in seats:
-                    seat.call()
+            return [seat for seats in self._groups.values() for seat in seats]
 
     def pass_on(self, ask: Ask) -> None:
         """Call the next of a group: the one that was called could not carry all, or did not come."""
@@ -127,17 +141,21 @@ class Room:
             listener.start()
         else:
             log_file = LogFile(self.using)
-        pause = TICK_SECONDS if log_file is None else GLANCE_SECONDS
-        tick = 0.0
+        pause = TOKENS_SECONDS if log_file is None else GLANCE_SECONDS
+        tick = asked = 0.0
         while self._is_wanted():
             if self.is_closing():
                 self._dismiss()
             if time.monotonic() >= tick or (log_file is not None and log_file.changed()):
                 tick = time.monotonic() + TICK_SECONDS
                 self.call()
+            if time.monotonic() >= asked:
+                asked = time.monotonic() + TOKENS_SECONDS
+                self._turn_out()
             time.sleep(pause)
         if listener is not None:
             listener.close()
+        connections.close_all()  # this thread's own
 
     def _is_wanted(self) -> bool:
         with self._changed:

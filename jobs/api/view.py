@@ -48,6 +48,7 @@ class View(APIView):
             raise Problem(
                 "forbidden", _("A token that is limited to queues has no part in the whole cluster.")
             )
+        filters.garbled(request.query_params, request.META.get("QUERY_STRING", ""))
         method = "GET" if request.method == "HEAD" else str(request.method)
         if method not in self.queries:
             filters.unknown(request.query_params)

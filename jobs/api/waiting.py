@@ -9,18 +9,20 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.http import QueryDict
 from django.utils.translation import gettext as _
+from rest_framework.exceptions import NotAuthenticated
 
 from jobs.api.paging import wrong
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
+from jobs.models import ApiToken
 
 T = TypeVar("T")
 EVERY = 0.2
@@ -51,26 +53,31 @@ def asked(query: QueryDict) -> int:
     return int(text)
 
 
-def wait_for(changed: Callable[[], T | None], seconds: float) -> T | None:
+def wait_for(changed: Callable[[], T | None], seconds: float, token: ApiToken | None = None) -> T | None:
     """Return what `changed` returns, as soon as that is not None; None when `seconds` have passed.
 
     It is called at once, and then by another thread with another connection: it must read what it needs anew,
     and all that the answer needs, so that those who are told at the same moment do not connect all at once.
-    What it raises is raised here. Raises Problem `unavailable` when too many wait already.
+    What it raises is raised here. Raises Problem `unavailable` when too many wait already, and
+    NotAuthenticated as soon as the caller's `token` is revoked or has expired.
     """
     found = changed()
-    return found if found is not None or seconds <= 0 else _waiters.wait(changed, seconds)
+    if found is not None or seconds <= 0:
+        return found
+    return _waiters.wait(changed, seconds, token.pk if token else None)
 
 
 class _Waiter:
-    def __init__(self, changed: Callable[[], Any], context: Context) -> None:
-        self.changed, self.context = changed, context
+    def __init__(self, changed: Callable[[], Any], context: Context, token: int | None) -> None:
+        self.changed, self.context, self.token = changed, context, token
         self.done = threading.Event()
         self.found: Any = None
         self.error: Exception | None = None
 
-    def look(self) -> None:
+    def look(self, over: set[int]) -> None:
         try:
+            if self.token in over:
+                raise NotAuthenticated(_("The token is unknown, has expired or was revoked."))
             self.found = self.context.run(self.changed)
         except Exception as error:  # noqa: BLE001  (it is the waiting request's, which answers with it)
             self.error = error
@@ -86,8 +93,8 @@ class Waiters:
         self._waiting: list[_Waiter] = []
         self._thread: threading.Thread | None = None
 
-    def wait(self, changed: Callable[[], T | None], seconds: float) -> T | None:
-        waiter = _Waiter(changed, copy_context())
+    def wait(self, changed: Callable[[], T | None], seconds: float, token: int | None = None) -> T | None:
+        waiter = _Waiter(changed, copy_context(), token)
         if not PLACES.acquire(blocking=False):
             raise Problem("unavailable", _("Too many requests wait here already; come again."))
         try:
@@ -113,8 +120,9 @@ class Waiters:
 
     def _run(self) -> None:
         while waiting := self._next():
+            over = tokens_over(waiter.token for waiter in waiting)
             for waiter in waiting:
-                waiter.look()
+                waiter.look(over)
             connections["default"].close_if_unusable_or_obsolete()
             time.sleep(EVERY)
         connections.close_all()  # this thread's own
@@ -126,6 +134,14 @@ class Waiters:
             if not self._waiting:
                 self._thread = None
             return [waiter for waiter in self._waiting if not waiter.done.is_set()] or [*self._waiting]
+
+
+def tokens_over(keys: Iterable[int | None]) -> set[int]:
+    """Return the tokens that are over; none where the database cannot be asked, which is asked again soon."""
+    try:
+        return ApiToken.objects.over(key for key in keys if key is not None)
+    except DatabaseError:
+        return set()
 
 
 def let_go() -> None:

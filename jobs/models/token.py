@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -49,6 +50,13 @@ class ApiTokenManager(models.Manager["ApiToken"]):
         if token is None or (token.expires_at and token.expires_at <= now) or not token.user.is_active:
             return None
         return token
+
+    def over(self, keys: Iterable[int]) -> set[int]:
+        """Return those of these tokens that nobody may use any more: asked for all who wait at once."""
+        wanted = set(keys)
+        live = self.filter(pk__in=wanted, revoked_at=None, user__is_active=True)
+        lasting = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        return wanted - set(live.filter(lasting).values_list("pk", flat=True)) if wanted else set()
 
 
 def digest_of(secret: str) -> str:

@@ -39,15 +39,20 @@ def person(name: str, *permissions: str) -> Any:
     return user
 
 
+def anybody(name: str) -> Any:
+    """Return a user who may do everything: written in one statement, where a permission each takes seven."""
+    return get_user_model().objects.get_or_create(username=name, defaults={"is_superuser": True})[0]
+
+
 def secret(*scopes: str, queues: tuple[str, ...] = (), owner: Any = None, **more: Any) -> str:
     """Return the secret of a new token; its owner may do everything unless one is given."""
-    owner = owner or person("owner", *EVERY_PERMISSION)
+    owner = owner or anybody("owner")
     return ApiToken.objects.issue("ci", user=owner, scopes=list(scopes), queues=list(queues), **more)[1]
 
 
 def operator(name: str = "operator", *permissions: str) -> Any:
-    """Return a person who may operate everything, or has these permissions, and has just logged in."""
-    found = person(name, *(permissions or OPERATOR))
+    """Return a person who may do everything, or has these permissions, and has just logged in."""
+    found = person(name, *permissions) if permissions else anybody(name)
     get_user_model().objects.filter(pk=found.pk).update(last_login=timezone.now())
     return found
 

@@ -233,7 +233,7 @@ class Maker:
         value = self.value(schema)
         if self.random.random() < 0.45:
             value = self.spoil(value, schema)
-        request.invalid = request.invalid or not _body(json.dumps(schema)).is_valid(value)
+        request.invalid = request.invalid or not _reader(schema).is_valid(value)
         request.raw = json.dumps(value).encode()
         if self.random.random() < 0.04:
             request.raw = self.pick(
@@ -320,9 +320,14 @@ def _tag(path: str) -> str:
     return f'"{Job.objects.filter(pk=job_id).values_list("state_version", flat=True).first()}"'
 
 
-@cache
-def _body(schema: str) -> Any:
-    return Draft202012Validator(json.loads(schema), format_checker=formats)
+_readers: dict[int, Any] = {}
+
+
+def _reader(schema: dict[str, Any]) -> Any:
+    """Return what judges a value by a schema of the description, which is read once and stays."""
+    if id(schema) not in _readers:
+        _readers[id(schema)] = Draft202012Validator(schema, format_checker=formats)
+    return _readers[id(schema)]
 
 
 def _fits(schema: dict[str, Any], text: str) -> bool:
@@ -332,8 +337,8 @@ def _fits(schema: dict[str, Any], text: str) -> bool:
     if schema.get("type") == "integer":
         if not (text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 20):
             return False
-        return _body(json.dumps(schema)).is_valid(int(text))
-    return _body(json.dumps(schema)).is_valid(text)
+        return _reader(schema).is_valid(int(text))
+    return _reader(schema).is_valid(text)
 
 
 def _encoded(query: list[tuple[str, str]]) -> str:

@@ -172,6 +172,7 @@ def test_token_of_nobody_who_logged_in_lately_rules_nothing(db, logged_in):
         ("approvals", {"decision": "maybe"}, "/decision"),
     ],
 )
+@pytest.mark.looks_alike
 def test_bad_member_is_named_and_nothing_is_written(ops, act, body, pointer):
     matter = scene.unknown()
     before = matter.written()

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from jobs.api import room
 from jobs.api.claims import HOUSEKEEPING
@@ -122,6 +123,7 @@ BODY = {"worker": {"id": "a:1:b"}, "queues": ["default"], "kinds": [KIND]}
         ({"kinds": ["a\0"]}, "/kinds/0"),
     ],
 )
+@pytest.mark.looks_alike
 def test_bad_claims_are_told_what_is_wrong_with_them(change, pointer):
     answer = Remote().send(BODY | change, "/claims")
     assert answer.status_code == 400, answer.content
@@ -195,6 +197,33 @@ def test_a_waiting_claim_holds_no_connection_and_gets_the_job_that_comes(live_se
     for thread in threading.enumerate():
         if thread.name in ("waiting", "listener"):
             thread.join(30)  # it listens no longer than somebody waits
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_waiting_claim_is_refused_as_soon_as_its_token_is_revoked(monkeypatch):
+    """Also where another is first in line for the same queues and kinds."""
+    monkeypatch.setattr(room, "QUIET_SECONDS", 0.05)
+    answers = {}
+
+    def ask(remote):
+        answers[remote.name] = remote.claim(wait=20)
+        connection.close()
+
+    pause, asking = threading.Event(), []
+    for number, name in enumerate(("far:1:a", "far:2:b"), 1):
+        asking.append(threading.Thread(target=ask, args=[Remote(name)]))
+        asking[-1].start()
+        while room.ROOM._seated < number:
+            pause.wait(0.01)
+    ApiToken.objects.filter(pk=ApiToken.objects.latest("pk").pk).update(revoked_at=timezone.now())
+    asking[1].join(30)
+    assert (answers["far:2:b"].status_code, [*answers]) == (401, ["far:2:b"])
+    enqueued()
+    asking[0].join(30)
+    assert len(answers["far:1:a"].json()["leases"]) == 1
+    for thread in threading.enumerate():
+        if thread.name in ("waiting", "listener"):
+            thread.join(30)
 
 
 def _others() -> int:

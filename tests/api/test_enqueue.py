@@ -160,6 +160,7 @@ def test_conflict_shows_nothing_of_a_job_beyond_the_tokens_queues(api):
     ],
     ids=lambda value: str(value)[:60],
 )
+@pytest.mark.looks_alike
 def test_wrong_member_is_named(api, body, pointer):
     answer = api.send(body)
     assert answer.status_code == 400

@@ -224,6 +224,7 @@ HUGE = 10**400
         ("effects", {}, {"kind": "k", "slot": "s", "grant_id": "x"}, "/grant_id"),
     ],
 )
+@pytest.mark.looks_alike
 def test_bad_bodies_are_told_what_is_wrong_and_change_nothing(remote, verb, change, extra, pointer):
     lease = remote.take()["lease"]
     before = Job.objects.values().get(pk=lease["job_id"])
@@ -239,6 +240,7 @@ def test_bad_bodies_are_told_what_is_wrong_and_change_nothing(remote, verb, chan
 @pytest.mark.parametrize(
     "path", ["/leases/renew", "/leases/commit", "/leases/x/commit", "/effects/x/report", "/claims"]
 )
+@pytest.mark.looks_alike
 def test_what_is_hardly_a_body_is_refused(remote, raw, path):
     assert remote.send(raw, path).status_code == 400
 

@@ -138,6 +138,9 @@ def test_each_of_the_consoles_words_finds_what_the_console_finds(api):
         ("status=failed,running", "status"),
         ("kind=a%00b", "kind"),
         ("kind=%ff", "kind"),
+        ("label=%ed%a0%80", "label"),
+        ("label=a%ff", "label"),
+        ("%ff=1", "\ufffd"),
         ("kind=<script>", "kind"),
         ("queue=a/b", "queue"),
         ("queue=" + "q" * 101, "queue"),
@@ -200,6 +203,7 @@ def test_each_of_the_consoles_words_finds_what_the_console_finds(api):
     ],
     ids=lambda value: str(value)[:50],
 )
+@pytest.mark.looks_alike
 def test_parameter_that_is_unknown_or_wrong_is_named_and_nothing_is_shown(api, query, parameter):
     enqueue()
     assert refusal(api.look(f"/jobs?{query}")) == [parameter]
@@ -231,6 +235,11 @@ def test_page_that_ends_with_the_list_has_no_next(api):
     for _ in range(4):
         enqueue()
     assert [len(page) for page in walk(api, f"{ROOT}/jobs?limit=2")] == [2, 2]
+
+
+def test_replacement_character_is_a_character(api):
+    job_id = enqueue(label="a\ufffd")
+    assert ids(api.look("/jobs?label=%ef%bf%bd")) == [str(job_id)]
 
 
 @pytest.mark.parametrize(

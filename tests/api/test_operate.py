@@ -79,6 +79,7 @@ def test_act_without_if_match_is_428_and_on_another_version_412_with_what_is(ops
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("reason", [None, "", " \t", "x" * 1001, 5, "\0"])
+@pytest.mark.looks_alike
 def test_act_without_a_reason_is_refused_with_its_place(ops, act, reason):
     job = ready(act)
     body = BODIES[act] | {"reason": reason}

@@ -65,12 +65,13 @@ def test_abort_before_the_start_leaves_everything(ops):
         ({"filters": {"label": 5}}, "/filters/label"),
         ({"filters": []}, "/filters"),
         ({"ids": []}, "/ids"),
-        ({"ids": ["x"]}, "/ids"),
+        ({"ids": ["x"]}, "/ids/0"),
         ({"action": "rule"}, "/action"),
         ({"reason": " "}, "/reason"),
     ],
     ids=str,
 )
+@pytest.mark.looks_alike
 def test_what_is_wrong_is_told_by_its_place_and_plans_nothing(ops, given, at):
     answer = prepare(ops, **given)
     assert answer.status_code == 400

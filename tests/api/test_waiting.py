@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from django.db import connection, connections
+from django.utils import timezone
 
 from jobs.api import waiting
 from jobs.api.problems import Problem
-from jobs.models import Job
+from jobs.models import ApiToken, Job
 from tests import build
 from tests.api.caller import Api, secret
 
@@ -109,6 +110,18 @@ def test_too_many_who_wait_are_sent_away_and_others_are_served(patient):
     for one in asking:
         one.join()
     assert [one.answer.json()["state_version"] for one in asking] == [2] * 4
+
+
+@pytest.mark.parametrize("path", ["/jobs/{}?wait=50", "/events?wait=50"])
+def test_who_waits_is_refused_as_soon_as_his_token_is_revoked(patient, path):
+    job_id, token = build.enqueue(queue="mail"), secret("jobs:read", queues=("mail",))
+    cursor = Api(token).look("/events").json()["next"]
+    path = path.format(job_id) + f"&after={cursor}" * path.startswith("/events")
+    asking = Asking(token, path, HTTP_IF_NONE_MATCH='"1"')
+    until(lambda: patient._waiting)
+    ApiToken.objects.update(revoked_at=timezone.now())
+    asking.join(30)
+    assert (asking.answer.status_code, asking.answer.json()["code"]) == (401, "not-authenticated")
 
 
 def test_what_a_look_raises_is_raised_to_who_waits(patient):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.browser import data
 from tests.browser.data import Built
 from tests.console.people import log_in
 
+PICTURES = Path(__file__).resolve().parents[2] / "var" / "browser"
 WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => {
@@ -72,9 +74,16 @@ def told() -> list[str]:
 
 @pytest.fixture
 def window(
-    chromium: Browser, server: LiveServer, person: Any, told: list[str]
+    chromium: Browser,
+    server: LiveServer,
+    person: Any,
+    told: list[str],
+    request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., Page]]:
-    """Open pages as that person. Afterwards: the policy refused nothing, the console told of no error."""
+    """Open pages as that person. Afterwards: the policy refused nothing, the console told of no error.
+
+    How each page looked at the end is kept in var/browser.
+    """
     contexts: list[BrowserContext] = []
 
     def tell(message: ConsoleMessage) -> None:
@@ -116,8 +125,10 @@ def window(
         return page
 
     yield open_window
-    for context in contexts:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for number, context in enumerate(contexts):
         for page in context.pages:
             told += page.evaluate("window.violations || []")
+            page.screenshot(path=PICTURES / f"{request.node.name[:80]}-{number}.png")
         context.close()
     assert told == []

@@ -50,6 +50,7 @@ def _photograph(folder: Path) -> int:
 
     call_command("migrate", verbosity=0)
     world = data.build()
+    _cases()
     cookie = _log_in()
     server = LiveServer("localhost")
     too_large = []
@@ -81,9 +82,45 @@ def _views(world: Any) -> list[tuple[str, str, str, int, int]]:
         ("jobs-phone", "/jobs/", "light", 390, 844),
         ("force-cancel-light", f"/jobs/{world.jobs['running']}/force-cancel/", "light", 1440, 640),
         ("epoch-light", "/scheduler/raise/", "light", 1440, 1180),
+        ("inbox-light", "/cases/", "light", 1440, 900),
+        ("case-light", f"/cases/{_case()}/", "light", 1440, 1500),
         ("drain-light", "/scheduler/drain/", "light", 1440, 1100),
         ("audit-light", "/audit/", "light", 1440, 900),
     ]
+
+
+def _cases() -> None:
+    """Open cases as a bad afternoon has them."""
+    from datetime import timedelta
+
+    from django.db import connection
+
+    from jobs.explain import clock
+    from tests import build
+    from tests.console import matters
+
+    def case(minutes: float, *words: str, **columns: Any) -> None:
+        matters.open_case(*words, opened=clock() - timedelta(minutes=minutes), **columns)
+
+    case(6, "contradiction", label="INV-4471 to northwind", amount="310.00", status="committed", sla=1800)
+    case(131, label="INV-4402 to baltic-lines", amount="12400.00", sla=3600)
+    for n in range(7):
+        case(25 - n, label=f"INV-45{n:02} to cobalt-works", amount=f"{4200 - 310 * n}.00", sla=3600)
+    case(48, label="INV-4440 to juniper", amount="16400.00", sla=7200)
+    case(18, "conflict", label="INV-4460 to orchard", amount="42.00", sla=3600)
+    case(9, "approval", label="INV-4475 to hazel", amount="980.00", status="prepared", grants=0, sla=14400)
+    with build.unguarded(), connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_effectslot SET kind = 'payments.charge' WHERE kind = 'tests.effect'")
+        cursor.execute(
+            "UPDATE jobs_case SET effect_kind = 'payments.charge' WHERE effect_kind = 'tests.effect'"
+        )
+
+
+def _case() -> Any:
+    """Return the case of which most is at stake."""
+    from jobs.models import Case
+
+    return Case.objects.get(label="INV-4440 to juniper").pk
 
 
 def _log_in() -> dict[str, str]:

@@ -1,8 +1,12 @@
 """Accessibility: axe finds nothing serious on any page, in light and in the dark."""
 
+import json
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
+from jobs.api import openapi
 from tests.browser.addresses import pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
@@ -95,3 +99,15 @@ def test_page_before_the_log_in_and_page_of_an_error_have_no_serious_fault(windo
     page.goto("/")
     told.clear()  # the browser tells of each 404 and 400
     assert {name: fault for name, fault in faults.items() if fault} == {}
+
+
+def test_page_of_the_api_shows_each_operation_tries_one_and_has_no_serious_fault(window):
+    page = window()
+    page.goto("/api/v1/docs")
+    methods = json.loads(openapi.JSON.read_text("utf-8"))["paths"].values()
+    expect(page.locator("main details")).to_have_count(sum(map(len, methods)))
+    listed = page.locator("details", has_text="GET/api/v1/jobs ").first
+    listed.locator("summary").click()
+    listed.get_by_role("button", name="Send").click()
+    expect(listed.get_by_role("status")).to_contain_text('200\n{\n  "results": [')
+    assert grave(page) == []

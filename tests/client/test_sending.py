@@ -23,6 +23,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Network)
         self.answers: list[Any] = []
         self.keys: list[str | None] = []
+        self.traces: list[str | None] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -34,6 +35,7 @@ class Network(BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.server.keys.append(self.headers["Idempotency-Key"])
+        self.server.traces.append(self.headers["traceparent"])
         answer = self.server.answers.pop(0)
         if answer is DROP:
             self.close_connection = True
@@ -98,6 +100,20 @@ def test_nobody_listening_is_known_to_be_not_started(network):
     with Client(network.url, "t", patience=0) as client, pytest.raises(NoAnswer) as failed:
         client.enqueue("k")
     assert failed.value.outcome == "not_started"
+
+
+@pytest.mark.parametrize("trace", [f"00-{'a' * 32}-{'b' * 16}-01", ""])
+def test_what_is_said_of_one_job_is_said_in_its_trace(network, tmp_path, trace):
+    (tmp_path / "f").write_bytes(b"x")
+    lease, end = {"attempt_id": "a", "claim_generation": 1}, boottime() + 60
+    one = Claimed(lease, "k", {}, 60, 1, 1, None, None, surely_ends=end, traceparent=trace)
+    network.answers = [(200, {"status": "pending"}), (200, {}), (201, {"key": "f"})]
+    with Client(network.url, "t") as client:
+        worker = Worker(client, queues=["q"], kinds=[])
+        worker.leases.end(one, "release")
+        Context(worker, one).post("leases/a/effects", {})
+        Context(worker, one).upload(tmp_path / "f")
+    assert network.traces == [trace or None] * 3
 
 
 def test_a_lease_that_has_surely_ended_stops_its_handler_before_anything_is_sent(network):
