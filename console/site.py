@@ -85,7 +85,7 @@ class ConsoleSite(AdminSite):
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             match = request.resolver_match
             permitted = self.has_permission(request)
-            led = permitted and factors.missing(request.user, request.session)
+            led = permitted and factors.missing(request.user, getattr(request, "session", None))
             led = led and not (match and match.view_name in WITHOUT_FACTOR)
             if request.headers.get("HX-Request") == "true" and (led or not permitted):
                 # Logged out meanwhile: the page that refreshes itself must not show a log-in form inside.
