@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import settings as configured
@@ -36,7 +37,8 @@ def upload(remote, lease, raw=b"three pages", name="letter.txt", kind="applicati
 
 def test_a_person_who_is_logged_in_stores_a_file_with_the_token_of_his_page():
     enqueued()
-    browser, sent = Client(enforce_csrf_checks=True), {"headers": {"x-csrftoken": "c" * 32}}
+    browser = Client(enforce_csrf_checks=True)
+    sent: Any = {"headers": {"x-csrftoken": "c" * 32}}
     browser.force_login(anybody("someone"))
     browser.cookies["csrftoken"] = "c" * 32
     body = {"worker": {"id": "far:1:a"}, "queues": ["default"], "kinds": [KIND]}
