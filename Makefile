@@ -6,7 +6,7 @@ MIGRATIONS := $(wildcard */migrations/*.py)
 CATALOGUE_SKIPS := -i ".venv*" -i var -i tests -i bench -i "demo/files"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test test-latest mutants lint catalogue lock bench bench-console clean python
+.PHONY: help setup demo run test test-latest mutants fuzz lint catalogue lock bench bench-console clean python
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,6 +28,9 @@ test-latest: ## The same on the newest Django, where a Python >= 3.12 is found
 
 mutants: .venv/.dev ## Break every named predicate of the guarded statements and print which the tests notice
 	@$(PY) -m tests.matrix.score $(ARGS)
+
+fuzz: .venv/.dev ## Let schemathesis loose on the API, on both databases (ARGS="--on sqlite")
+	@$(PY) -m tests.fuzz $(ARGS)
 
 lint: .venv/.dev var/env ## Check style, types, migrations and the deployment settings
 	@$(PY) -m ruff check .
@@ -51,7 +54,7 @@ bench-console: .venv/.dev ## Time every page of the console over a million jobs 
 	@$(PY) -m bench.console $(ARGS)
 
 clean: ## Remove all that was made, the demonstration's database and secrets included
-	rm -rf .venv .venv-latest .venv-bench var .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-latest .venv-bench var .mypy_cache .pytest_cache .ruff_cache .hypothesis .schemathesis
 
 # ── what they are made of ──
 python:

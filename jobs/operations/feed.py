@@ -12,6 +12,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
@@ -102,5 +103,5 @@ def document(told: Told, cursors: Cursors) -> dict[str, Any]:
         "verb": told.verb,
         "actor": told.actor,
         "reason": told.reason,
-        "jobs": [{"id": job_id, "status": status} for job_id, status in told.jobs],
+        "jobs": [{"id": str(UUID(job_id)), "status": status} for job_id, status in told.jobs],
     }

@@ -2,16 +2,19 @@
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import settings as configured
 from django.core.files.storage import default_storage
 from django.core.management import call_command
+from django.test import Client
 
 from jobs import explain
 from jobs.models import Job
-from tests.api.caller import ROOT
+from tests.api.caller import ROOT, anybody
 from tests.api.worker import Remote, enqueued
+from tests.build import KIND
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +33,18 @@ def remote():
 def upload(remote, lease, raw=b"three pages", name="letter.txt", kind="application/octet-stream", **more):
     path = f"{ROOT}/leases/{lease['attempt_id']}/artefacts?name={name}"
     return remote.post(path, raw, content_type=kind, **more)
+
+
+def test_a_person_who_is_logged_in_stores_a_file_with_the_token_of_his_page():
+    enqueued()
+    browser = Client(enforce_csrf_checks=True)
+    sent: Any = {"headers": {"x-csrftoken": "c" * 32}}
+    browser.force_login(anybody("someone"))
+    browser.cookies["csrftoken"] = "c" * 32
+    body = {"worker": {"id": "far:1:a"}, "queues": ["default"], "kinds": [KIND]}
+    (got,) = browser.post(f"{ROOT}/claims", body, "application/json", **sent).json()["leases"]
+    assert upload(browser, got["lease"]).status_code == 403
+    assert upload(browser, got["lease"], **sent).status_code == 201
 
 
 def test_a_file_lies_under_its_attempt_and_the_same_name_replaces_it(remote):

@@ -38,7 +38,7 @@ def test_feed_is_told_once_from_the_beginning_and_goes_on_where_it_was_left(tran
     lease = build.running()
     Job.objects.hold(build.id_of(lease), actor="ada", reason="why not", now=at(1))
     told, cursor = read(api, limit=1)
-    assert told == [("claim", [build.id_of(lease).hex]), ("hold", [build.id_of(lease).hex])]
+    assert told == [("claim", [str(build.id_of(lease))]), ("hold", [str(build.id_of(lease))])]
     assert read(api, cursor) == ([], cursor)
     cluster_acts(3)
     told, later = read(api, cursor, limit=2)
@@ -61,7 +61,7 @@ def test_token_limited_to_queues_hears_of_its_own_jobs_only(transactional_db):
         Job.objects.hold(job_id, actor="ada", reason="r", now=at(number))
     cluster_acts(1)
     told, _cursor = read(Api(secret("jobs:read", queues=("mail",))), limit=1)
-    assert told == [("hold", [mine.hex])]
+    assert told == [("hold", [str(mine)])]
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "latest ", "é", "A" * 32, "A" * 5000, "-1", "0"])
@@ -134,7 +134,7 @@ def test_change_that_commits_late_is_not_skipped(transactional_db):
     thread.join()
     assert not failed
     rest, _end = read(api, cursor)
-    assert sorted(ids[0] for _verb, ids in told + rest) == sorted([first.hex, second.hex])
+    assert sorted(ids[0] for _verb, ids in told + rest) == sorted([str(first), str(second)])
 
 
 def test_many_writers_and_a_reader_lose_nothing_and_tell_nothing_twice(transactional_db):
@@ -165,4 +165,4 @@ def test_many_writers_and_a_reader_lose_nothing_and_tell_nothing_twice(transacti
     done.set()
     reader.join()
     assert not lost
-    assert sorted(ids[0] for _verb, ids in told) == sorted(job_id.hex for job_id in jobs)
+    assert sorted(ids[0] for _verb, ids in told) == sorted(str(job_id) for job_id in jobs)

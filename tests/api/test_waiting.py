@@ -76,7 +76,7 @@ def test_feed_is_told_of_as_soon_as_there_is_news_for_this_caller(patient):
     Job.objects.cancel(mine, actor="someone", reason="r")
     asking.join()
     (change,) = asking.answer.json()["results"]
-    assert change["jobs"] == [{"id": mine.hex, "status": "cancelled"}]
+    assert change["jobs"] == [{"id": str(mine), "status": "cancelled"}]
 
 
 def test_whoever_waits_holds_no_connection(patient):
