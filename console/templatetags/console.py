@@ -81,6 +81,11 @@ def _status(word: str, family: str, pill: bool, _language: str | None) -> SafeSt
 @register.simple_tag
 def case_kind(kind: str, pill: bool = False) -> SafeString:
     """Say what kind of case it is: its own shape, its word, its colour last."""
+    return _case_kind(str(kind), pill, get_language())
+
+
+@lru_cache(maxsize=64)
+def _case_kind(kind: str, pill: bool, _language: str | None) -> SafeString:
     drawn, colour = CASES.get(kind, ("page", ""))
     word = wording.cases().get(kind, kind)
     return format_html(
