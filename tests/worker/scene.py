@@ -97,8 +97,10 @@ def put(owner: Any, name: str, value: Any) -> None:
 
 
 def measured(measure: str) -> Any:
-    """Return the rows of one measure by minute, without the sums over all time."""
-    return Minute.objects.filter(measure=measure, minute__year__gt=2000)
+    """Return the rows of one measure by minute, without the sums over all time and over all queues."""
+    rows = Minute.objects.filter(measure=measure, minute__year__gt=2000)
+    by_queue = rows.exclude(queue="")
+    return by_queue if by_queue.exists() else rows
 
 
 def row(job_id: Any) -> Job:
