@@ -30,7 +30,8 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "told"
         told.touch()
-        command = ["tests/run.py", *(arguments or ["--on", "sqlite"]), "tests/matrix/test_mutants.py", "-q"]
+        lane = arguments or ["--on", "sqlite"]
+        command = ["tests/run.py", *lane, "--part", "walks", "tests/matrix/test_mutants.py", "-q"]
         ran = subprocess.run(
             [sys.executable, *command],
             cwd=ROOT,
