@@ -9,6 +9,8 @@ __all__ = ["PAGE", "line", "table", "verdict", "write"]
 
 BEGIN, END = "<!-- console: python -m bench.console report -->", "<!-- end of console -->"
 GOAL_MS = 100
+NAMED = 5
+"""So many of the pages that miss a goal are named below the table, which marks each."""
 HEAD = (
     "| page | p50, ms | p95, ms | process CPU, ms | server CPU, ms | queries | KiB"
     " | read from end to end | ≤ 100 ms | CPU ≤ 100 ms |\n"
@@ -57,7 +59,8 @@ def _processor(cost: Line) -> float:
 
 
 def _named(titles: Sequence[str], what: str) -> str:
-    return f"{what}: {len(titles) or 'none'}" + (f" ({'; '.join(titles)})" if titles else "")
+    names = "; ".join(titles[:NAMED]) + (", …" if len(titles) > NAMED else "")
+    return f"{what}: {len(titles) or 'none'}" + (f" ({names})" if titles else "")
 
 
 def circumstances(lines: Sequence[Line]) -> str:
