@@ -7,15 +7,14 @@ finds by itself (a status that is not normal, a hold, a parent, what may be clai
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from console import bounded
 from console.bounded import Count
 from jobs.ledger import indexed
+from jobs.ledger.counts import by_status
 from jobs.models import Job
 from jobs.status import CLAIMABLE, JobStatus
 
@@ -99,24 +98,20 @@ def _claimable() -> list[QuerySet[Job]]:
 
 def counts() -> list[tuple[str, Count]]:
     """Return how many jobs there are of each status, reading a bounded number of rows."""
-    claimable = _by_status(_claimable(), sorted(CLAIMABLE), HELD)
-    if claimable[JobStatus.PENDING].more:  # what is ready is pending, but for a few; its index says how many
-        claimable[JobStatus.PENDING] = bounded.count(_claimable()[0])
-    normal = _by_status([Job.objects.order_by("-id")], [JobStatus.SUCCEEDED], NEWEST)
+    found = by_status("default", claimable=HELD, newest=NEWEST, most=bounded.LIMIT + 1)
+    ready, due, held = (found.get(name, {}) for name in ("ready", "due", "held"))
+    newest = found.get("newest", {})
     answer = []
     for status in JobStatus:
-        scope = along_index(status)
-        number = (claimable | normal)[status] if scope is None else bounded.count(scope)
-        answer.append((status.value, number))
+        if status in CLAIMABLE:
+            n, cut = ready.get(status, 0), sum(ready.values()) >= HELD
+            if cut and status == JobStatus.PENDING:  # what is ready is pending, but for a few
+                n, cut = found["all ready"][status], False
+            n += due.get(status, 0) + held.get(status, 0)
+            more = cut or max(sum(due.values()), sum(held.values())) >= HELD
+        elif status == JobStatus.SUCCEEDED:
+            n, more = newest.get(status, 0), sum(newest.values()) >= NEWEST
+        else:
+            n, more = found.get(status, {}).get(status, 0), False
+        answer.append((status.value, Count(min(n, bounded.LIMIT), more or n > bounded.LIMIT)))
     return answer
-
-
-def _by_status(sources: list[QuerySet[Job]], statuses: Sequence[str], limit: int) -> dict[str, Count]:
-    """Count statuses among the first rows of each source; a source that goes on makes it "at least"."""
-    total, more = dict.fromkeys(statuses, 0), False
-    for source in sources:
-        parts = {status: models.Count("id", filter=Q(status=status)) for status in statuses}
-        found = source[:limit].aggregate(rows=models.Count("id"), **parts)
-        more = more or found["rows"] >= limit
-        total = {status: n + found[status] for status, n in total.items()}
-    return {s: Count(min(n, bounded.LIMIT), more or n > bounded.LIMIT) for s, n in total.items()}

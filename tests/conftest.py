@@ -8,7 +8,8 @@ Of the browser and pgbouncer see tests/needs.py. For the database:
   the scheduler stands at epoch 1 with claims open (tests/flush.py); close your own threads' connections.
 - Rows of any status are built by tests/build.py.
 
-Counts in memory (jobs.measures), callbacks on jobs (HOOKS) and kinds registered by a test are gone after it.
+Counts in memory (jobs.measures), callbacks on jobs (HOOKS), kinds registered by a test and the note beside an
+SQLite file are gone after it.
 """
 
 from collections.abc import Iterator
@@ -31,9 +32,11 @@ def django_db_setup(django_db_setup: None, django_db_blocker: object) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_left_in_memory() -> Iterator[None]:
     from jobs import handlers, measures
+    from jobs.ledger import timeline
     from jobs.manager import HOOKS
 
     measures.drain()
+    timeline.forget_note("default")  # beside an SQLite file: how far an earlier test's clock had come
     callbacks = [*HOOKS.on_ended], [*HOOKS.on_recovered]
     kinds = dict(handlers._handlers)
     yield

@@ -15,7 +15,7 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import connections, transaction
 from django.test import TransactionTestCase
 
-from jobs.ledger import install, timeline, triggers
+from jobs.ledger import install, triggers
 
 
 @cache
@@ -58,7 +58,6 @@ def empty(using: str) -> None:
         if deletes:
             triggers.lay(using)
         install.lay(using)
-    timeline.forget_note(using)  # beside an SQLite file: how far an earlier test's clock had come
     if missing:  # a test has deleted what migrate laid
         emit_post_migrate_signal(verbosity=0, interactive=False, db=using)
         laid_by_migrate.cache_clear()

@@ -96,13 +96,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
-    """Run the lanes side by side, each in two chains: the first speaks, the others are read out at their end.
+    """Run the lanes side by side, each in a few chains: the first speaks, the others are read out at the end.
 
     Tests of whole processes wait much and compute little, so they go beside the others.
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
     chains = [
-        (lane, parts) for lane in LANES for parts in (("plain", "pages"), ("walks", "processes", "browser"))
+        *((lane, ("plain", "pages")) for lane in LANES),
+        (LANES[0], ("walks", "processes", "browser")),
+        *((LANES[1], parts) for parts in (("processes", "browser"), ("walks",))),
     ]
     logs = [scratch / f"{lane}-{parts[0]}.log" for lane, parts in chains]
     with ThreadPoolExecutor(len(chains)) as beside:

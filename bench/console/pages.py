@@ -28,9 +28,10 @@ SENT = {
     "admin:token-revoke",
     "admin:plan-execute",
     "admin:plan-abort",
+    *(f"admin:{name}-export" for name in ("jobs", "inbox", "audit")),
     *(f"admin:case-{act}" for act in ACTS),
 }
-"""Addresses that are no pages: they are only sent, and lead elsewhere where they are opened."""
+"""Addresses that are no pages: what is only sent leads elsewhere where it is opened; an export is a file."""
 WINDOWS = ("attempt", "effectslot", "change", "minute", "fencerefusal", "worker", "queue", "scheduler")
 
 
@@ -259,7 +260,7 @@ def _control() -> Iterator[Page]:
     yield page("scheduler", region="state")
     yield page("drain")
     yield page("drain", region="checklist")
-    for name in ("epoch-raise", "claims-close", "claims-open", "drills", "tokens", "audit"):
+    for name in ("epoch-raise", "claims-close", "claims-open", "drills", "practice", "tokens", "audit"):
         yield page(name)
     yield page("audit", region="table")
     entry = _first(AuditEntry.objects.order_by("seq"))
@@ -283,7 +284,7 @@ def _windows() -> Iterator[Page]:
 
 
 def _account() -> Iterator[Page]:
-    for name in ("preferences", "password_change", "password_change_done"):
+    for name in ("preferences", "second-factor", "password_change", "password_change_done"):
         yield page(name)
     yield Page("admin:login", "", reverse("admin:login"), logged_in=False)
     yield Page("admin:", "no such page", "/no/such/page/", answer=404)

@@ -24,6 +24,7 @@ WINDOWS = 20
 class _Export:
     """Answers with the file; an address that cannot be applied is led to the page, which says why."""
 
+    regions: ClassVar[tuple[str, ...]] = ()
     name: ClassVar[str]
     columns: ClassVar[list[str]]
     complete = True

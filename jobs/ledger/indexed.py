@@ -24,6 +24,12 @@ def _words(statuses: Any) -> str:
     return ", ".join(f"'{status}'" for status in sorted(statuses))
 
 
+IS_ABNORMAL = f"%s IN ({_words(ABNORMAL)})"
+IS_RUNNING = f"%s = '{JobStatus.RUNNING}'"
+IS_CLAIMABLE = f"%s IN ({_words(CLAIMABLE)})"
+IS_HELD, IS_FREE = "NOT (%s = '')", "%s = ''"
+
+
 class _Stated(Lookup):
     """A condition on one column, written into the statement as it is.
 
@@ -44,12 +50,12 @@ class _Stated(Lookup):
 
 def abnormal(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs whose status is not one of the normal path: by status, newest first (`job_abnormal`)."""
-    return jobs.filter(_Stated("status", f"%s IN ({_words(ABNORMAL)})"))
+    return jobs.filter(_Stated("status", IS_ABNORMAL))
 
 
 def running(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs that run (`job_running`)."""
-    return jobs.filter(_Stated("status", f"%s = '{JobStatus.RUNNING}'"))
+    return jobs.filter(_Stated("status", IS_RUNNING))
 
 
 def ready(jobs: QuerySet[M]) -> QuerySet[M]:
@@ -59,13 +65,13 @@ def ready(jobs: QuerySet[M]) -> QuerySet[M]:
 
 def due(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs that become claimable by time alone: by due time (`job_due`)."""
-    claimable = _Stated("status", f"%s IN ({_words(CLAIMABLE)})")
-    return jobs.filter(_Stated("hold_reason", "%s = ''"), claimable, ready_at__isnull=True)
+    claimable = _Stated("status", IS_CLAIMABLE)
+    return jobs.filter(_Stated("hold_reason", IS_FREE), claimable, ready_at__isnull=True)
 
 
 def held(jobs: QuerySet[M]) -> QuerySet[M]:
     """Keep the jobs on hold: newest first (`job_held`)."""
-    return jobs.filter(_Stated("hold_reason", "NOT (%s = '')"))
+    return jobs.filter(_Stated("hold_reason", IS_HELD))
 
 
 def whole(minutes: QuerySet[M]) -> QuerySet[M]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jobs.ledger.session import Session
@@ -42,13 +43,18 @@ RETURNING {s}id
 """
 
 
-# Whoever runs the job asks for himself; so do these when nobody does, and a person's request goes first.
+# Whoever runs the job asks for himself; so do these when nobody does, and a person's request goes first. Only
+# who could run the job may ask: another worker may know the kind and yet ask another provider, or another account
+# of it, whose "not found" would prove what is not so.
 TO_ASK = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
 SELECT s.id, s.kind, CASE WHEN s.inquire_asked_at IS NULL THEN '' ELSE s.inquire_asked_by END
   FROM jobs_effectslot s JOIN {table} j ON j.{id} = s.job_id CROSS JOIN t
  WHERE s.status = 'unknown'
    AND s.inquirable
+   AND s.kind IN (EFFECTS)
+   AND j.{kind} IN (KINDS)
+   AND j.{queue} IN (QUEUES)
    AND (s.inquiring_until IS NULL OR s.inquiring_until <= t.now)
    AND (s.inquire_asked_at IS NOT NULL
         OR NOT s.in_conflict
@@ -61,12 +67,30 @@ SELECT s.id, s.kind, CASE WHEN s.inquire_asked_at IS NULL THEN '' ELSE s.inquire
 """
 
 
-def to_ask(session: Session, *, every: int, longest: int, limit: int) -> list[tuple[str, str, str]]:
+def to_ask(
+    session: Session,
+    *,
+    queues: Sequence[str],
+    kinds: Sequence[str],
+    effects: Sequence[str],
+    every: int,
+    longest: int,
+    limit: int,
+) -> list[tuple[str, str, str]]:
     """Return slots that the provider should be asked about now, with their kinds and who asked for it.
 
-    What a person asked for comes first, then the longest unknown; nobody is empty. `every` seconds after each inquiry times how many there were, at most `longest`.
+    `queues` and `kinds` are those of the jobs that the asking worker would run, `effects` the kinds of effects
+    that it can ask about. What a person asked for comes first, then the longest unknown; nobody is empty. `every`
+    seconds after each inquiry times how many there were, at most `longest`.
     """
-    rows = session.run(TO_ASK, every=every, longest=longest, limit=limit)
+    if not (queues and kinds and effects):
+        return []
+    text, values = TO_ASK, dict[str, str]()
+    for marker, names in (("QUEUES", queues), ("KINDS", kinds), ("EFFECTS", effects)):
+        named = {f"{marker.lower()}_{n}": name for n, name in enumerate(names)}
+        text = text.replace(marker, ", ".join(f"%({name})s" for name in named))
+        values |= named
+    rows = session.run(text, every=every, longest=longest, limit=limit, **values)
     return [(row[0], row[1], row[2]) for row in rows]
 
 

@@ -85,7 +85,9 @@ class Worker:
             runtime, self.holdings, worker_id=self.id, queues=self.queues, tally=self.tally, clock=clock
         )
         self.duties = Duties(runtime, worker_id=self.id, clock=clock)
-        self.reconciler = Reconciler(runtime, worker_id=self.id, clock=clock)
+        self.reconciler = Reconciler(
+            runtime, worker_id=self.id, queues=self.queues, kinds=self.kinds, clock=clock
+        )
         self.beat = Beat(runtime, self.holdings, clock=clock, describe=self.describe, worker_id=self.id)
         self.passed: dict[str, float] = {}
         self.hungry = True

@@ -7,7 +7,7 @@ while one is asked; `inquiring_until` on the slot keeps two workers from asking 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,11 +36,21 @@ OUTAGE = (OperationalError, InterfaceError)
 
 
 class Reconciler:
-    """Settles what inquiries can settle. `clock` is seconds of boot time."""
+    """Settles what inquiries can settle, for jobs of `queues` and `kinds`. `clock` is seconds of boot time."""
 
-    def __init__(self, runtime: DurableJobRuntime, *, worker_id: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        runtime: DurableJobRuntime,
+        *,
+        worker_id: str,
+        queues: Sequence[str],
+        kinds: Sequence[str],
+        clock: Callable[[], float],
+    ) -> None:
         self.effects = EffectRuntime(runtime.vocabulary, hooks=HOOKS, using=runtime.using)
         self.worker_id = worker_id
+        self.queues = queues
+        self.kinds = kinds
         self.clock = clock
         self.passed: dict[str, float] = {}
 
@@ -54,17 +64,21 @@ class Reconciler:
         self.replay()
         settled = 0
         session = Session(self.effects.using, self.effects.vocabulary, now)
+        known = {kind.name: kind for kind in effect_kinds.registered() if kind.inquirable}
         for effect_id, kind_name, asked_by in inquiries.to_ask(
-            session, every=ASK_EVERY_SECONDS, longest=LONGEST_SECONDS, limit=PAGE
+            session,
+            queues=self.queues,
+            kinds=self.kinds,
+            effects=sorted(known),
+            every=ASK_EVERY_SECONDS,
+            longest=LONGEST_SECONDS,
+            limit=PAGE,
         ):
-            kind = effect_kinds.find(kind_name)
-            if kind is None or not kind.inquirable:
-                continue  # another worker's
             slot = self.effects.read(effect_id)
             if slot is not None:
                 gone.prove(self.effects, slot)
             actor = asked_by or f"worker {self.worker_id}"
-            settled += inquire(self.effects, effect_id, kind, actor=actor) is not None
+            settled += inquire(self.effects, effect_id, known[kind_name], actor=actor) is not None
         self.passed["reconcile"] = self.clock()
         return settled
 

@@ -114,6 +114,10 @@ def test_counts_say_at_least_where_there_is_more_to_read(monkeypatch):
     people.jobs(3)
     counts = {status: str(number) for status, number in walk.counts()}
     assert (counts["pending"], counts["waiting"], counts["succeeded"]) == ("3", "0+", "1+")
+    for _ in range(2):
+        build.enqueue(now=build.T0, delay=60)
+    counts = {status: str(number) for status, number in walk.counts()}
+    assert (counts["pending"], counts["waiting"]) == ("5+", "0+")
 
 
 def test_no_page_counts_a_whole_table(viewer, job):

@@ -12,8 +12,10 @@ from django.db import OperationalError
 from jobs import spool
 from jobs.effect_kinds import NotFound
 from jobs.effects import AskLater, what_next
+from jobs.handlers import job
 from jobs.models import Case, EffectSlot
 from jobs.verbs.effects import EffectRuntime
+from jobs.worker.loop import Worker
 from tests.effects.outside import Outside, results, slot, steps, the_job, worker
 
 
@@ -68,6 +70,29 @@ def test_a_slot_that_another_process_asks_about_is_left_alone(outside: Outside) 
     assert actor.reconciler.effects.begin_inquiry(slot().id) is not None
     assert actor.reconciler.effects.begin_inquiry(slot().id) is None
     assert actor.reconciler.turn() == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"queues": ["elsewhere"], "kinds": ["tests.bill"]},
+        {"queues": ["default"], "kinds": ["tests.other"]},
+    ],
+)
+def test_who_would_not_run_the_job_does_not_ask_about_its_effect(outside: Outside, other: Any) -> None:
+    """Another worker may ask another provider, whose "not found" would be taken for proof."""
+    nobody_knows(outside)
+    steps(worker(), 1)
+    long_ago()
+
+    @job("tests.other")
+    def another() -> None:
+        pass
+
+    outside.looking = outside.look
+    assert Worker(**other, concurrency=1).reconciler.turn() == 0
+    assert not outside.asked
+    assert worker().reconciler.turn() == 1
 
 
 def test_an_inquiry_that_fails_is_evidence_of_nothing(outside: Outside) -> None:

@@ -123,7 +123,9 @@ def test_an_inquiry_that_finds_it_settles_the_case(ada):
 def test_what_a_person_wants_to_know_the_reconciler_asks_first_and_once(ada):
     matter, other = scene.unknown(), scene.unknown()
     down(matter)
-    reconciler = Reconciler(Job.objects.runtime, worker_id="w", clock=lambda: 0.0)
+    reconciler = Reconciler(
+        Job.objects.runtime, worker_id="w", queues=[build.QUEUE], kinds=[build.KIND], clock=lambda: 0.0
+    )
     for one in (matter, other):  # both were asked a while ago, and are not due again
         edit_slot(one, inquired_at=at(-40), inquiries=9)
     casework.ask_to_inquire(matter.case.id, actor=ada, now=at(2))
