@@ -85,7 +85,7 @@ def to_ask(
     """
     if not (queues and kinds and effects):
         return []
-    text, values = TO_ASK, dict[str, str]()
+    text, values = TO_ASK, dict[str, Any]()
     for marker, names in (("QUEUES", queues), ("KINDS", kinds), ("EFFECTS", effects)):
         named = {f"{marker.lower()}_{n}": name for n, name in enumerate(names)}
         text = text.replace(marker, ", ".join(f"%({name})s" for name in named))

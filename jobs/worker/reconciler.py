@@ -36,7 +36,7 @@ OUTAGE = (OperationalError, InterfaceError)
 
 
 class Reconciler:
-    """Settles what inquiries can settle, for jobs of `queues` and `kinds`. `clock` is seconds of boot time."""
+    """Settles what inquiries can settle, for jobs of `queues` and `kinds`. `clock` is seconds since boot."""
 
     def __init__(
         self,
