@@ -26,13 +26,13 @@ def pgbouncer() -> str | None:
 
 PROVIDERS: dict[str, Callable[[], str | None]] = {"browser": browser, "pgbouncer": pgbouncer}
 REASON = "this machine has no "
-PARTS = ("plain", "pages", "walks", "processes", "browser")
+PARTS = ("plain", "pages", "walks", "races", "processes", "browser")
 """What drives a browser or whole processes is in the folder of that name; the others are plain, but for those
 of console and API, and those that try one thing in thousands of ways or try the demonstration. Coverage
 would double the time of these."""
 FOLDERS = {
     **dict.fromkeys(("console", "api"), "pages"),
-    **dict.fromkeys(("matrix", "races", "demo", "bench_guards"), "walks"),
+    **dict.fromkeys(("matrix", "demo", "bench_guards"), "walks"),
 }
 TESTS = Path(__file__).parent
 

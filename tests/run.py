@@ -96,15 +96,16 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
-    """Run the lanes side by side, each in a few chains: the first speaks, the others are read out at the end.
+    """Run the lanes side by side, each in two chains: the first speaks, the others are read out at the end.
 
     Tests of whole processes wait much and compute little, so they go beside the others.
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
-    chains = [
-        *((lane, ("plain", "pages")) for lane in LANES),
-        (LANES[0], ("walks", "processes", "browser")),
-        *((LANES[1], parts) for parts in (("processes", "browser"), ("walks",))),
+    chains: list[tuple[str, tuple[str, ...]]] = [
+        ("sqlite", ("plain", "pages")),
+        ("sqlite", ("walks", "races", "processes", "browser")),
+        ("postgresql", ("plain", "pages", "walks")),
+        ("postgresql", ("races", "processes", "browser")),
     ]
     logs = [scratch / f"{lane}-{parts[0]}.log" for lane, parts in chains]
     with ThreadPoolExecutor(len(chains)) as beside:
