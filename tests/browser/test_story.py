@@ -95,6 +95,7 @@ def enter(window: Callable[..., Page], who: str, url: str) -> Page:
     page.get_by_label("Password", exact=True).fill("a password")
     page.get_by_role("button", name="Log in").click()
     expect(page).to_have_url(re.compile(re.escape(url) + "$"))
+    page.wait_for_load_state()  # the scripts too: keys are heard from then on
     return page
 
 
