@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from tests import flush
@@ -17,6 +17,8 @@ from tests.browser import data
 from tests.browser.data import Built
 from tests.console.people import log_in
 
+# Only a test that fails waits so long; a busy machine may need more than the five seconds that are usual.
+expect.set_options(timeout=20_000)
 PICTURES = Path(__file__).resolve().parents[2] / "var" / "browser"
 WATCH = """
 window.violations = [];
