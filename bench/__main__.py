@@ -12,31 +12,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import machine, report
-from bench.failed import BenchFailed
+from bench.failed import ended
 from bench.ground import GROUNDS
 from bench.plan import MEASURES, Plan, carry_out
 from bench.record import Record, read
 from bench.sides import PEERS, product
-from tests.pgtemp import NoServer
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what was asked for and return the exit code."""
-    try:
-        if arguments[:1] == ["report"]:
-            options = report_parser().parse_args(arguments[1:])
-            lines = read(options.file)
-            report.write(lines)
-            print(f"bench: {report.PAGE} written")
-        else:
-            measure(run_parser().parse_args(arguments), arguments)
-    except (BenchFailed, NoServer) as reason:
-        print(f"bench: {reason}")
-        return 1
-    except KeyboardInterrupt:
-        print("bench: stopped; what was measured until now is kept")
-        return 130
-    return 0
+    if arguments[:1] == ["report"]:
+        options = report_parser().parse_args(arguments[1:])
+        return ended(lambda: publish(options.file))
+    options = run_parser().parse_args(arguments)
+    return ended(lambda: measure(options, arguments))
+
+
+def publish(file: Path | None) -> None:
+    """Write the tables of a run into their page."""
+    report.write(read(file))
+    print(f"bench: {report.PAGE} written")
 
 
 def measure(options: argparse.Namespace, arguments: Sequence[str]) -> None:

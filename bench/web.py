@@ -29,7 +29,7 @@ def serving(side: Side, url: str, folder: Path, **settings: str) -> Iterator[tup
     with Workers(command, environment, 1, folder / "web.log") as web:
         root = f"http://127.0.0.1:{port}"
         end = monotonic() + START_SECONDS
-        while not _answers(f"{root}/readyz"):
+        while not answers(f"{root}/readyz"):
             web.check()
             if monotonic() > end:
                 raise BenchFailed(f"the web server was not ready: {web.last_words()}")
@@ -37,7 +37,8 @@ def serving(side: Side, url: str, folder: Path, **settings: str) -> Iterator[tup
         yield web, f"{root}/api/v1"
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether the address answers well."""
     try:
         with urllib.request.urlopen(url, timeout=5):
             return True

@@ -47,11 +47,8 @@ def refused(request: HttpRequest) -> str:
     found = authenticate(request, username=name, password=password)
     wrong = "" if found is not None and found.pk == request.user.pk else _("This is not your password.")
     if not wrong and factors.has(request.user):
-        judged = factors.judge(request.user, code)
-        wrong = said(judged)
-        if not judged.right and not judged.wait:
-            user_login_failed.send(__name__, credentials={"username": name}, request=request)
-        elif judged.right:
+        wrong = code_refused(request, request.user, code)
+        if not wrong:
             factors.note(request.session)
     request.POST = _form(sent)  # type: ignore[assignment]
     if not wrong:
@@ -60,12 +57,14 @@ def refused(request: HttpRequest) -> str:
     return wrong
 
 
-def said(judged: factors.Judged) -> str:
-    """Return what is wrong with a code; empty where it is right."""
+def code_refused(request: HttpRequest, user: Any, code: str) -> str:
+    """Judge a code and return what is wrong with it; empty is right. A wrong one counts like a password."""
+    judged = factors.judge(user, code)
     if judged.right:
         return ""
     if judged.wait:
         return _("Too many wrong codes: the next one is looked at in %(n)s s.") % {"n": judged.wait}
+    user_login_failed.send(__name__, credentials={"username": user.get_username()}, request=request)
     return str(Refused("SECOND_FACTOR_WRONG"))
 
 

@@ -21,30 +21,26 @@ import django
 
 from bench import machine
 from bench.console import table
-from bench.failed import BenchFailed
+from bench.failed import ended
 from bench.ground import GROUNDS, SCRATCH, Postgres
 from bench.record import Record, read
-from tests.pgtemp import NoServer
 
 RUNS = SCRATCH / "console"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what was asked for and return the exit code."""
-    try:
-        if arguments[:1] == ["report"]:
-            options = report_parser().parse_args(arguments[1:])
-            table.write(read(options.file, RUNS))
-            print(f"bench: {table.PAGE} written")
-        else:
-            measure(run_parser().parse_args(arguments), arguments)
-    except (BenchFailed, NoServer) as reason:
-        print(f"bench: {reason}")
-        return 1
-    except KeyboardInterrupt:
-        print("bench: stopped; what was measured until now is kept")
-        return 130
-    return 0
+    if arguments[:1] == ["report"]:
+        options = report_parser().parse_args(arguments[1:])
+        return ended(lambda: publish(options.file))
+    options = run_parser().parse_args(arguments)
+    return ended(lambda: measure(options, arguments))
+
+
+def publish(file: Path | None) -> None:
+    """Write the table of a run into its page."""
+    table.write(read(file, RUNS))
+    print(f"bench: {table.PAGE} written")
 
 
 def measure(options: argparse.Namespace, arguments: Sequence[str]) -> None:

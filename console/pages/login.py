@@ -12,7 +12,6 @@ from typing import Any
 from axes.handlers.proxy import AxesProxyHandler
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import get_user_model, login
-from django.contrib.auth.signals import user_login_failed
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -59,11 +58,8 @@ class LogIn(LoginView):
         name = user.get_username()
         if not AxesProxyHandler.is_allowed(self.request, {"username": name}):
             return errors.locked_out(self.request, credentials={"username": name})
-        judged = factors.judge(user, code)
-        if not judged.right:
-            if not judged.wait:
-                user_login_failed.send(__name__, credentials={"username": name}, request=self.request)
-            return self._ask(stepup.said(judged))
+        if wrong := stepup.code_refused(self.request, user, code):
+            return self._ask(wrong)
         answer = self._log_in(user)
         factors.note(self.request.session)
         return answer

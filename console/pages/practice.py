@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from console import casefile, practice
+from console import casefile, plots, practice
 from console.pages.base import Page
 from console.payload import Payload
 from console.practice import Scenario
@@ -31,7 +31,7 @@ class Verdicted:
     """What became of a choice: what it would have done, and what it is worth."""
 
     choice: str
-    answer: practice.Answer
+    answer: plots.Answer
     offer: Offer | None
     """None where nothing was ruled."""
 
@@ -90,5 +90,5 @@ def _judged(scenario: Scenario, picked: str) -> Verdicted | None:
     answer = scenario.answers.get(picked)
     if answer is None:
         return None
-    offer = None if picked == practice.WAIT else cases.offer(scenario.view, Verdict(picked), Anybody())
+    offer = None if picked == plots.WAIT else cases.offer(scenario.view, Verdict(picked), Anybody())
     return Verdicted(picked, answer, offer)

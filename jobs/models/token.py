@@ -45,18 +45,18 @@ class ApiTokenManager(models.Manager["ApiToken"]):
 
     def find_by_digest(self, digest: str) -> ApiToken | None:
         """Return the live token of a digest: asked again by whoever has waited since he was let in."""
-        now = timezone.now()
-        token = self.select_related("user").filter(digest=digest, revoked_at=None).first()
-        if token is None or (token.expires_at and token.expires_at <= now) or not token.user.is_active:
-            return None
-        return token
+        return self._live().select_related("user").filter(digest=digest).first()
 
     def over(self, keys: Iterable[int]) -> set[int]:
         """Return those of these tokens that nobody may use any more: asked for all who wait at once."""
-        wanted = set(keys)
-        live = self.filter(pk__in=wanted, revoked_at=None, user__is_active=True)
+        if not (wanted := set(keys)):
+            return wanted
+        return wanted - set(self._live().filter(pk__in=wanted).values_list("pk", flat=True))
+
+    def _live(self) -> models.QuerySet[ApiToken]:
+        """Return the tokens that may be used now: not revoked, not expired, of somebody who is active."""
         lasting = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
-        return wanted - set(live.filter(lasting).values_list("pk", flat=True)) if wanted else set()
+        return self.filter(lasting, revoked_at=None, user__is_active=True)
 
 
 def digest_of(secret: str) -> str:

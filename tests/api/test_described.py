@@ -176,9 +176,7 @@ def test_no_request_gets_an_answer_that_is_not_described_or_has_a_wrong_one_acce
     asked: Counter[tuple[str, str]] = Counter()
     well: Counter[str] = Counter()
 
-    @settings(
-        max_examples=SEEDS, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate], database=None
-    )
+    @settings(max_examples=SEEDS, phases=[Phase.explicit, Phase.reuse, Phase.generate], database=None)
     @given(seed=st.integers(0, 2**32))
     def ask(seed):
         with build.undone():

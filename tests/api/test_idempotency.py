@@ -24,7 +24,6 @@ ASKED = st.tuples(st.sampled_from(KEYS), st.sampled_from(range(len(INPUTS))))
 def rules(most: int) -> Any:
     return settings(
         max_examples=most,
-        deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
         phases=[Phase.explicit, Phase.reuse, Phase.generate],
     )

@@ -259,7 +259,6 @@ STEPS = st.lists(st.sampled_from(["insert", "delete", "cancel", "retry"]), max_s
 @pytest.mark.parametrize("window", [3, paging.WINDOW])
 @settings(
     max_examples=15,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     # Making a failure smaller means walking lists for minutes.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -8,26 +8,18 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
-from django.test.client import ClientHandler
 
 from jobs.models import Job
 from tests import build
 from tests.console.people import ROLES, log_in
 
 
-@pytest.fixture(scope="session")
-def handler() -> ClientHandler:
-    """The server's chain of middleware, made once: each new one looks through all static files."""
-    return ClientHandler(enforce_csrf_checks=False)
-
-
 @pytest.fixture
-def browse(db: None, django_user_model: Any, handler: ClientHandler) -> Callable[[str], Client]:
+def browse(db: None, django_user_model: Any) -> Callable[[str], Client]:
     """Return a client of a role: one of ROLES, `nobody` (staff without a group), `outsider`, `anonymous`."""
 
     def of(role: str) -> Client:
         client = Client()
-        client.handler = handler
         if role == "anonymous":
             return client
         user, _ = django_user_model.objects.get_or_create(username=f"{role}-1")

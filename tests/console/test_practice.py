@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from console import practice
+from console import plots, practice
 from jobs.explain import clock
 from jobs.models.case import VERDICTS, CaseKind, Verdict
 from jobs.operations import cases
@@ -30,14 +30,14 @@ def test_each_case_says_of_each_thing_that_can_be_chosen_what_it_is_worth_and_on
     assert {one.view.case.kind for one in known.values()} == set(CaseKind)
     for one in known.values():
         offered = {verdict.value for verdict in VERDICTS[CaseKind(one.view.case.kind)]}
-        assert set(one.answers) == {*offered, practice.WAIT}, one.name
-        assert sum(answer.worth == practice.RIGHT for answer in one.answers.values()) == 1, one.name
+        assert set(one.answers) == {*offered, plots.WAIT}, one.name
+        assert sum(answer.worth == plots.RIGHT for answer in one.answers.values()) == 1, one.name
 
 
 def test_what_is_called_right_is_what_the_real_rules_allow(known):
     for one in known.values():
-        right = next(name for name, answer in one.answers.items() if answer.worth == practice.RIGHT)
-        if right != practice.WAIT:
+        right = next(name for name, answer in one.answers.items() if answer.worth == plots.RIGHT)
+        if right != plots.WAIT:
             assert cases.offer(one.view, Verdict(right), Anybody()).allowed, one.name
 
 

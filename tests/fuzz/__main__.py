@@ -16,16 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.web import START_SECONDS, answers
 from tests import run
 from tests.run import ROOT
 
-START_SECONDS = 60.0
 PHASES = "coverage,fuzzing,stateful"
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
@@ -80,7 +78,7 @@ def _serving(environment: dict[str, str], log: Path) -> Iterator[str]:
         port = listener.getsockname()[1]
     try:
         end = time.monotonic() + START_SECONDS
-        while not _answers(f"http://127.0.0.1:{port}/readyz"):
+        while not answers(f"http://127.0.0.1:{port}/readyz"):
             if web.poll() is not None or time.monotonic() > end:
                 sys.exit(f"fuzz: the web server did not start\n{log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.1)
@@ -88,14 +86,6 @@ def _serving(environment: dict[str, str], log: Path) -> Iterator[str]:
     finally:
         web.terminate()
         web.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5):
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 def _callers(environment: dict[str, str]) -> dict[str, list[str]]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from jobs.ledger import reports, slots
 from jobs.ledger.session import Session, transact
-from jobs.models import EffectSlot
 from jobs.status import EffectStatus, JobStatus
 from jobs.verbs.base import HOOKS
 from jobs.verbs.effects import EffectRuntime
 from jobs.vocabulary import JOB
 from tests import build
 from tests.build import TICK, at
+from tests.matrix.rows import edit_row
 from tests.matrix.trial import UNCHANGED, Case, Change, Statement, Trial, edited, given
 
 OTHER = uuid.UUID(int=1)
@@ -26,23 +26,14 @@ def _effects() -> EffectRuntime:
 
 
 def _slot(**columns: Any) -> Change:
-    """Write the slot by hand."""
-
-    def change(trial: Trial) -> None:
-        field: Any = EffectSlot._meta.get_field
-        values = [field(name).get_db_prep_save(value, connection) for name, value in columns.items()]
-        names = ", ".join(f"{name} = %s" for name in columns)
-        with build.unguarded(), connection.cursor() as cursor:
-            cursor.execute(f"UPDATE jobs_effectslot SET {names} WHERE id = %s", [*values, trial.given["id"]])
-
-    return change
+    return edit_row("effect", **columns)
 
 
 def _with(status: str, *, job: JobStatus = JobStatus.RUNNING, **columns: Any) -> Trial:
     trial = Trial(build.running(), at(30))
-    trial.given["id"] = build.effect(trial.lease, status=status, **columns)
+    trial.given["effect"] = build.effect(trial.lease, status=status, **columns)
     build.end(trial.lease, job)
-    trial.given["slot"] = _effects().read(trial.given["id"], now=at(20))
+    trial.given["slot"] = _effects().read(trial.given["effect"], now=at(20))
     return trial
 
 
@@ -54,7 +45,7 @@ def _executing() -> Trial:
 
 def _report(trial: Trial) -> str:
     done = _effects().report(
-        trial.given["id"],
+        trial.given["effect"],
         attempt_id=trial.given["attempt"],
         grant_id=trial.given["grant"],
         status=EffectStatus.COMMITTED,

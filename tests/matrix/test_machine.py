@@ -18,7 +18,6 @@ def test_database_follows_the_model_through_any_life():
             max_examples=40,
             stateful_step_count=50,
             derandomize=True,  # a failure here is a failure everywhere
-            deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
