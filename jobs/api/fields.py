@@ -135,6 +135,23 @@ class Text(_Typed):
         return schema.TEXT | {name: bound for name, bound in bounds.items() if bound}
 
 
+class Shaped(Text):
+    """Text that matches `shape` as a whole; `told` says so to whoever gave another."""
+
+    def __init__(self, shape: re.Pattern[str], told: Any, **more: Any) -> None:
+        super().__init__(**more)
+        self.shape, self.told = shape, told
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not self.shape.fullmatch(text):
+            raise serializers.ValidationError(self.told)
+        return text
+
+    def described(self) -> Schema:
+        return super().described() | {"pattern": f"^{self.shape.pattern}$"}
+
+
 class Reason(Text):
     """Why a person does it, in his own words."""
 

@@ -246,6 +246,8 @@ def _described(one: django_filters.Filter) -> Schema:
             return schema.ID
         case Since():
             return schema.INSTANT
+        case Age():
+            return schema.TEXT | {"pattern": rf"^\s*{narrowing.AGE.pattern}\s*$"}
         case OneOf():
             return schema.words(word for word, _label in given["choices"])
     return schema.TEXT | {"minLength": 1, "maxLength": 200}

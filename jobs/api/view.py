@@ -33,6 +33,8 @@ class View(APIView):
     bodies: ClassVar[dict[str, type[Strict]]] = {}
     queries: ClassVar[dict[str, dict[str, Schema]]] = {}
     answers: ClassVar[dict[str, dict[int, Schema]]] = {}
+    needed: ClassVar[tuple[str, ...]] = ()
+    """Those of `queries` that the address must carry."""
     conditions: ClassVar[dict[str, tuple[str, ...]]] = {}
     cluster: ClassVar[bool] = False
     """Whether it is about the whole cluster, which a token limited to some queues has no part in."""
