@@ -111,7 +111,7 @@ class ClaimsView(WorkerView):
         for queue in body["queues"]:
             if not caller.may_use(queue):
                 raise Problem("forbidden", _("The token is not for the queue %s.") % queue)
-        claim = Claim(caller, body, self.trace(request))
+        claim = Claim(caller, body, self.trace_of(request))
         claim.register()
         if "holding" in body:
             claim.give_back({attempt.hex for attempt in body["holding"]})

@@ -80,7 +80,10 @@ class Described(AutoSchema):
             found.append(OpenApiParameter(name, told, OpenApiParameter.HEADER, description=description))
         if {"If-Match", "If-None-Match"} & set(conditions):
             tag = "The version that this is, for If-Match and If-None-Match."
-            codes = [*self.view.answers[self.method], *([304] if "If-None-Match" in conditions else [])]
+            codes = [
+                *getattr(self.view, "answers", {})[self.method],
+                *([304] if "If-None-Match" in conditions else []),
+            ]
             found.append(
                 OpenApiParameter(
                     "ETag", TEXT, OpenApiParameter.HEADER, required=True, description=tag, response=codes
