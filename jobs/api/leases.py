@@ -232,9 +232,6 @@ class FailBody(CodedBody):
     retry_after = Seconds(required=False)
     traceback = Text(required=False)
 
-    def validate_retry_after(self, value: float) -> float:
-        return _delay(value)
-
 
 class WaitBody(Strict):
     """The body of a wait: `seconds` or `until`; for an approval an `effect_id` and no time."""
@@ -245,9 +242,6 @@ class WaitBody(Strict):
     reason = Choice([reason.value for reason in WaitReason], required=False)
     effect_id = Text(least=1, most=64, required=False)
     log = Text(required=False)
-
-    def validate_seconds(self, value: float) -> float:
-        return _delay(value)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         named = [name for name in ("seconds", "until", "effect_id") if name in attrs]
@@ -273,12 +267,6 @@ class UncertainBody(Strict):
         if ("effect_id" in attrs) != ("payload" in attrs):
             raise serializers.ValidationError({"effect_id": [_("Give effect_id and payload, or neither.")]})
         return attrs
-
-
-def _delay(value: float) -> float:
-    if not 0 <= value <= admission.LONGEST_DELAY:
-        raise serializers.ValidationError(_("Seconds, from 0 to ten years."))
-    return value
 
 
 class EndingView(WorkerView):

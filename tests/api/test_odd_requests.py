@@ -8,6 +8,7 @@ import pytest
 from django.test import RequestFactory
 
 from console import errors
+from jobs.admission import LONGEST_DELAY
 from tests import build
 from tests.api import described
 from tests.api.caller import ROOT
@@ -51,6 +52,22 @@ def test_what_breaks_outside_the_views_is_told_in_json_with_what_became_of_it():
         assert f'"outcome": "{outcome}"'.encode() in answer.content
 
 
+def refuses(ops, operation, pointer, wrong):
+    """Send a body that is right but for one place, which must be named; return the schema of that place."""
+    told = BY_NAME[operation]
+    assert told.body is not None
+    maker = described.Maker(1, {"error_code": ["AN_ERROR"], "slot": ["s"], "id": ["w:1:a"]})
+    body = inner = maker.value(told.body)
+    *way, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]]
+    for step in way:
+        inner = inner[step]
+    inner[last] = wrong
+    answer = ops.send(body, told.path.removeprefix(ROOT).replace("{attempt_id}", str(uuid.uuid4())))
+    assert answer.status_code == 400
+    assert pointer in [error["pointer"] for error in answer.json()["errors"]]
+    return place(told.body, pointer)
+
+
 @pytest.mark.parametrize(
     ("operation", "pointer", "wrong"),
     [
@@ -62,19 +79,21 @@ def test_what_breaks_outside_the_views_is_told_in_json_with_what_became_of_it():
     ],
 )
 def test_shape_of_a_text_is_described_where_another_is_refused(ops, operation, pointer, wrong):
-    told = BY_NAME[operation]
-    assert told.body is not None
-    maker = described.Maker(1, {"error_code": ["AN_ERROR"], "slot": ["s"], "id": ["w:1:a"]})
-    body = maker.value(told.body)
-    inner = body
-    *way, last = pointer.split("/")[1:]
-    for step in way:
-        inner = inner[step]
-    inner[last] = wrong
-    answer = ops.send(body, told.path.removeprefix(ROOT).replace("{attempt_id}", str(uuid.uuid4())))
-    assert answer.status_code == 400
-    assert pointer in [error["pointer"] for error in answer.json()["errors"]]
-    assert "pattern" in place(told.body, pointer)
+    assert "pattern" in refuses(ops, operation, pointer, wrong)
+
+
+@pytest.mark.parametrize(
+    ("operation", "pointer", "most"),
+    [
+        ("post_jobs", "/delay", LONGEST_DELAY),
+        ("post_jobs", "/priority", 100),
+        ("post_jobs_batch", "/jobs/0/max_attempts", 10_000),
+        ("post_claims", "/wait", 30),
+        ("post_leases_attempt_id_fail", "/retry_after", LONGEST_DELAY),
+    ],
+)
+def test_number_is_described_with_the_most_that_is_taken(ops, operation, pointer, most):
+    assert refuses(ops, operation, pointer, most + 1)["maximum"] == most
 
 
 def test_name_of_an_upload_is_described_as_needed():
