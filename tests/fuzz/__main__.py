@@ -39,7 +39,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.fuzz", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--on", choices=run.LANES, help="on this database only")
     parser.add_argument("--examples", type=int, default=12, help="made up for each operation")
-    parser.add_argument("--walks", type=int, default=200, help="along the links of the description")
+    parser.add_argument("--walks", type=int, default=60, help="along the links of the description")
     parser.add_argument("--callers", default="", help="only these, parted by commas (session,nobody)")
     options = parser.parse_args()
     wanted = [name for name in options.callers.split(",") if name]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
+import requests
 import schemathesis
 from schemathesis.specs.openapi import stateful
 
@@ -41,8 +41,19 @@ def map_query(_context: Any, query: Any) -> Any:
 
 @schemathesis.hook
 def filter_query(_context: Any, query: Any) -> bool:
-    """Leave out addresses that gunicorn refuses before anybody of ours reads them (4,094 bytes)."""
-    return len(urlencode(query or {}, doseq=True)) < 3000
+    """Leave out what never comes to us as it was made.
+
+    Gunicorn refuses an address above 4,094 bytes before anybody of ours reads it. A parameter whose value is
+    an empty list is no part of the address that is sent: as the one wrong thing in a request it would be
+    missed there, and the request rightly taken.
+    """
+    given = query or {}
+    sent = len(_address(given)) < 3000
+    return sent and all("?" in _address({name: value}) for name, value in given.items())
+
+
+def _address(query: dict[str, Any]) -> str:
+    return str(requests.Request("GET", "http://localhost/", params=query).prepare().url)
 
 
 def _begins(operation: Any, *_more: Any) -> bool:
