@@ -17,6 +17,7 @@ from jobs.operations import factors
 from tests import build
 from tests.commands.conftest import manage
 from tests.console import urltable
+from tests.console.people import log_in
 
 pytestmark = pytest.mark.django_db
 LOG_IN, PAGE = "/login/", "/account/"
@@ -206,6 +207,41 @@ def test_where_a_second_factor_is_required_staff_without_one_get_no_further_than
     password(client)
     client.post(LOG_IN, {"code_of_device": code(TOTPDevice.objects.get(), 1)})
     assert client.get(reverse("admin:password_change")).status_code == 200
+
+
+@pytest.mark.parametrize("change", ["enrolled", "removed", "reset", "password"])
+def test_changed_log_in_ends_the_other_sessions_of_that_person_and_no_others(
+    client, ada, django_user_model, change
+):
+    if change != "enrolled":
+        TOTPDevice.objects.create(user=ada, name="app", confirmed=True)
+    here, there, bob = client, Client(), Client()
+    log_in(here, ada)
+    log_in(there, ada)
+    log_in(bob, django_user_model.objects.create_user("bob", is_staff=True))
+    if change == "enrolled":
+        here.post(PAGE, {"do": "begin"})
+        begun = factors.new_device(ada, here.session["second_factor_begun"])
+        here.post(PAGE, {"do": "confirm", "code": wrong(begun)})
+        assert there.get(PAGE).status_code == 200
+        answer = here.post(PAGE, {"do": "confirm", "code": code(begun)})
+    elif change == "removed":
+        answer = here.post(PAGE, {"do": "remove"})
+    elif change == "reset":
+        django_user_model.objects.create_superuser("root")
+        manage("second_factor", "reset", "ada", "--as", "root", "--reason", "lost the telephone")
+        assert here.get(PAGE).status_code == 302
+        log_in(here, ada)
+        answer = here.get(PAGE)
+    else:
+        words = {
+            "old_password": "right",
+            "new_password1": "quite-another-1",
+            "new_password2": "quite-another-1",
+        }
+        answer = here.post(reverse("admin:password_change"), words)
+    assert answer.status_code in (200, 302)
+    assert [c.get(PAGE).status_code for c in (here, there, bob)] == [200, 302, 200]
 
 
 def test_lost_device_is_taken_away_by_who_may_change_accounts_and_nobody_else(ada, device, django_user_model):
