@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from django.utils.translation import get_language
+from django.utils.translation import get_language, pgettext
 from django.utils.translation import gettext as _
 
 from jobs.explain import Explanation, sentence
+from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
 from jobs.status import AttemptStatus, EffectStatus, JobStatus
 
@@ -127,6 +127,16 @@ def _cases(_language: str | None) -> dict[str, str]:
     }
 
 
+def doors() -> dict[str, str]:
+    """Return every way that an operation comes in by, as the audit says it."""
+    return {
+        Source.CONSOLE: pgettext("door", "console"),
+        Source.API: pgettext("door", "API"),
+        Source.COMMAND: pgettext("door", "command line"),
+        Source.AUTOMATIC: pgettext("door", "automatic"),
+    }
+
+
 def verdicts() -> dict[str, str]:
     """Return every verdict as what a person says by it."""
     return {
@@ -168,14 +178,6 @@ def reason_codes() -> dict[str, str]:
         "no_harm": _("It does no harm"),
         "other": _("Another reason"),
     }
-
-
-def money(amount: Decimal | None, currency: str) -> str:
-    """Return an amount with its currency; two places, or as many as it has."""
-    if amount is None:
-        return ""
-    text = f"{amount.normalize():,f}" if amount % Decimal("0.01") else f"{amount:,.2f}"
-    return f"{text} {currency}".rstrip()
 
 
 def why(explanation: Explanation, now: datetime) -> str:
