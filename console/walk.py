@@ -18,7 +18,7 @@ from jobs.ledger.counts import by_status
 from jobs.models import Job
 from jobs.status import CLAIMABLE, JobStatus
 
-WINDOW = 50_000
+WINDOW = 20_000
 SIZE = 50
 HELD = 2000
 """So many claimable jobs are listed exactly; more are walked to like any other."""
