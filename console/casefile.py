@@ -151,19 +151,24 @@ def said_by(report: str) -> str:
 
 def evidence_class(case: Case, inquiry: str) -> str:
     """Return in a few words what there is to go by: what the sender met, and what the provider said last."""
-    if case.kind != CaseKind.UNKNOWN:
+    return _evidence_class(case.kind, case.cause, inquiry)
+
+
+@wording.remembered
+def _evidence_class(kind: str, cause: str, inquiry: str) -> str:
+    if kind != CaseKind.UNKNOWN:
         return {
             CaseKind.CONFLICT: _("two payloads, one key"),
             CaseKind.APPROVAL: _("asked before it is sent"),
             CaseKind.CONTRADICTION: _("evidence against the record"),
-        }[CaseKind(case.kind)]
-    if case.cause in NEVER_MADE:
+        }[CaseKind(kind)]
+    if cause in NEVER_MADE:
         met = _("no connection")
-    elif case.cause in BROKE:
+    elif cause in BROKE:
         met = _("connection broke")
-    elif case.cause in NO_ANSWER:
+    elif cause in NO_ANSWER:
         met = _("no answer in time")
-    elif case.cause:
+    elif cause:
         met = _("unreadable answer")
     else:
         met = _("sender lost")
