@@ -73,15 +73,14 @@ class Happened:
     words: str
 
 
-def paths_of(slot: EffectSlot) -> tuple[str, ...]:
-    """Return what of its payload the effect's kind keeps to itself."""
-    kind = effect_kinds.find(slot.kind)
-    return kind.redact if kind else ()
+def paths_of(view: View) -> tuple[str, ...]:
+    """Return what of the effect's payload and answers is not for people's eyes."""
+    return effect_kinds.hidden_paths(view.effect.kind, view.job.kind)
 
 
 def heard(view: View) -> list[Heard]:
     """Return what was learnt, newest first."""
-    paths = paths_of(view.effect)
+    paths = paths_of(view)
     return [_heard(row, paths) for row in view.evidence[:EVIDENCE]]
 
 

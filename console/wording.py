@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
-from django.utils.translation import get_language
+from django.utils.translation import get_language, pgettext
 from django.utils.translation import gettext as _
 
 from jobs.explain import Explanation, sentence
+from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
 from jobs.status import AttemptStatus, EffectStatus, JobStatus
 
@@ -142,6 +142,17 @@ def cases() -> dict[str, str]:
 
 
 @remembered
+def doors() -> dict[str, str]:
+    """Return every way that an operation comes in by, as the audit says it."""
+    return {
+        Source.CONSOLE: pgettext("door", "console"),
+        Source.API: pgettext("door", "API"),
+        Source.COMMAND: pgettext("door", "command line"),
+        Source.AUTOMATIC: pgettext("door", "automatic"),
+    }
+
+
+@remembered
 def verdicts() -> dict[str, str]:
     """Return every verdict as what a person says by it."""
     return {
@@ -184,14 +195,6 @@ def reason_codes() -> dict[str, str]:
         "no_harm": _("It does no harm"),
         "other": _("Another reason"),
     }
-
-
-def money(amount: Decimal | None, currency: str) -> str:
-    """Return an amount with its currency; two places, or as many as it has."""
-    if amount is None:
-        return ""
-    text = f"{amount.normalize():,f}" if amount % Decimal("0.01") else f"{amount:,.2f}"
-    return f"{text} {currency}".rstrip()
 
 
 def why(explanation: Explanation, now: datetime) -> str:

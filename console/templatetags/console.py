@@ -16,6 +16,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from console import addresses, casefile, wording
+from jobs import money as amounts
 from jobs.explain import Explanation
 
 register = template.Library()
@@ -202,7 +203,7 @@ def source_word(value: str) -> str:
 @register.simple_tag
 def money(amount: Any, currency: str = "") -> str:
     """Say an amount with its currency."""
-    return wording.money(amount, currency)
+    return amounts.money(amount, currency)
 
 
 @register.simple_tag(takes_context=True)
