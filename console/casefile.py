@@ -73,15 +73,14 @@ class Happened:
     words: str
 
 
-def paths_of(slot: EffectSlot) -> tuple[str, ...]:
-    """Return what of its payload the effect's kind keeps to itself."""
-    kind = effect_kinds.find(slot.kind)
-    return kind.redact if kind else ()
+def paths_of(view: View) -> tuple[str, ...]:
+    """Return what of the effect's payload and answers is not for people's eyes."""
+    return effect_kinds.hidden_paths(view.effect.kind, view.job.kind)
 
 
 def heard(view: View) -> list[Heard]:
     """Return what was learnt, newest first."""
-    paths = paths_of(view.effect)
+    paths = paths_of(view)
     return [_heard(row, paths) for row in view.evidence[:EVIDENCE]]
 
 
@@ -152,19 +151,24 @@ def said_by(report: str) -> str:
 
 def evidence_class(case: Case, inquiry: str) -> str:
     """Return in a few words what there is to go by: what the sender met, and what the provider said last."""
-    if case.kind != CaseKind.UNKNOWN:
+    return _evidence_class(case.kind, case.cause, inquiry)
+
+
+@wording.remembered
+def _evidence_class(kind: str, cause: str, inquiry: str) -> str:
+    if kind != CaseKind.UNKNOWN:
         return {
             CaseKind.CONFLICT: _("two payloads, one key"),
             CaseKind.APPROVAL: _("asked before it is sent"),
             CaseKind.CONTRADICTION: _("evidence against the record"),
-        }[CaseKind(case.kind)]
-    if case.cause in NEVER_MADE:
+        }[CaseKind(kind)]
+    if cause in NEVER_MADE:
         met = _("no connection")
-    elif case.cause in BROKE:
+    elif cause in BROKE:
         met = _("connection broke")
-    elif case.cause in NO_ANSWER:
+    elif cause in NO_ANSWER:
         met = _("no answer in time")
-    elif case.cause:
+    elif cause:
         met = _("unreadable answer")
     else:
         met = _("sender lost")

@@ -19,10 +19,11 @@ COMMITS = "fence.commit.accepted"
 LATENCY = "due_to_commit"
 """Histogram of the time from due to canonical commit (contract §14)."""
 REFUSED = "refused."
-RECOVERED = "recovered."
+CLAIMS, EMPTY = "claims", "claims_empty"
+"""Claims that a sign of work prompted, and those of them that found nothing."""
 FAILED = "fence.fail.accepted"
 UNKNOWN = "fence.uncertain.accepted"
-_COUNTERS = {FAILED: "failed", UNKNOWN: "unknown"}
+_COUNTERS = {COMMITS: "commits", FAILED: "failed", UNKNOWN: "unknown", CLAIMS: "claims", EMPTY: "empty"}
 
 Histogram = dict[int, int]
 
@@ -34,7 +35,8 @@ class Bin:
     start: datetime
     commits: int = 0
     refused: int = 0
-    recovered: int = 0
+    claims: int = 0
+    empty: int = 0
     failed: int = 0
     unknown: int = 0
     latency: Histogram = field(default_factory=lambda: defaultdict(int))
@@ -49,9 +51,7 @@ def flow(now: datetime, *, hours: int) -> list[Bin]:
     rows = (
         indexed.whole(Minute.objects.all())
         .filter(
-            Q(measure__in=[COMMITS, LATENCY, FAILED, UNKNOWN])
-            | Q(measure__startswith=REFUSED)
-            | Q(measure__startswith=RECOVERED),
+            Q(measure__in=[LATENCY, *_COUNTERS]) | Q(measure__startswith=REFUSED),
             minute__gte=start,
             minute__lt=end,
         )
@@ -61,12 +61,10 @@ def flow(now: datetime, *, hours: int) -> list[Bin]:
     )
     for number, measure, bucket, n in rows:
         part = bins[min(59, int(number))]
-        if measure == COMMITS:
-            part.commits += n
-        elif measure == LATENCY:
+        if measure == LATENCY:
             part.latency[bucket] += n
         else:
-            name = _COUNTERS.get(measure) or ("refused" if measure.startswith(REFUSED) else "recovered")
+            name = _COUNTERS.get(measure, "refused")
             setattr(part, name, getattr(part, name) + n)
     return bins
 

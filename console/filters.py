@@ -205,6 +205,13 @@ class JobFilter(StrictFilterSet):
         scope = walk.along_index(status)
         return jobs if scope is None else scope
 
+    def scope_is_all(self) -> bool:
+        """Whether every job of the scope is one that is asked for."""
+        asked = {name for name, _values in self.active()}
+        statuses = self.form.cleaned_data["status"]
+        one = asked == {"status"} and len(statuses) == 1 and walk.along_index(statuses[0]) is not None
+        return one or not asked
+
 
 class RefusalFilter(StrictFilterSet):
     """Filters of the refused writes."""

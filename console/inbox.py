@@ -166,7 +166,7 @@ def read(
         {name: lanes[place] for place, name in enumerate(LANES)},
         _sums(ranked),
         cut,
-        sum(group.n for group in {g.id: g for g in groups.values()}.values()),
+        len(groups),
         next=uuid.UUID(part[-1].id) if len(shown) > start + size else None,
         back=uuid.UUID(shown[start - size - 1].id) if start > size else None,
     )
@@ -286,14 +286,15 @@ def outage_of(ranked: list[Row], case: uuid.UUID, now: datetime) -> list[Row]:
 
 def _lines(ranked: list[Row], groups: dict[str, Group]) -> list[Row]:
     """Return what gets a line: of an outage only its most pressing case."""
-    told: set[uuid.UUID] = set()
+    told: set[int] = set()
     shown = []
     for row in ranked:
         group = groups.get(row.id)
-        if group is None or group.id not in told:
+        if group is None:
             shown.append(row)
-            if group is not None:
-                told.add(group.id)
+        elif id(group) not in told:
+            told.add(id(group))
+            shown.append(row)
     return shown
 
 

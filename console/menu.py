@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from console import inbox
+from console.addresses import address
 
 if TYPE_CHECKING:
     from jobs.explain import Surroundings
@@ -66,7 +66,7 @@ def entries(
                 continue
             note, hot = _note(page, around)
             inside.append(
-                Entry(page.label, reverse(page.url_name), page.icon, page.url_name == here, note, hot)
+                Entry(page.label, address(page.url_name), page.icon, page.url_name == here, note, hot)
             )
         if inside:
             shown.append((key, name, inside))
@@ -75,8 +75,8 @@ def entries(
 
 def _here(pages: list[MenuPage], path: str) -> str:
     """Return the entry that leads nearest to this address: a job's page belongs to the list of jobs."""
-    start = reverse("admin:index")
-    found = [(reverse(page.url_name), page.url_name) for page in pages if page.section]
+    start = address("admin:index")
+    found = [(address(page.url_name), page.url_name) for page in pages if page.section]
     near = [(url, name) for url, name in found if path == url or (url != start and path.startswith(url))]
     return max(near, key=lambda pair: len(pair[0]), default=("", ""))[1]
 

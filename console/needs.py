@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max, Min, Subquery, UUIDField, Value
+from django.db.models.functions import Coalesce
 
 from console import bounded, pressing
 from jobs.explain import Surroundings
@@ -118,9 +120,10 @@ def failed_lately(now: datetime) -> tuple[list[Group], bool]:
 
 def held() -> list[Group]:
     """Return the jobs on hold by reason."""
-    newest = indexed.held(Job.objects.all()).order_by("-id").values("pk")[:READ]
+    jobs = indexed.held(Job.objects.all())
+    last = Subquery(jobs.order_by("-id").values("id")[READ - 1 : READ])
     rows = (
-        Job.objects.filter(pk__in=newest)
+        jobs.filter(id__gte=Coalesce(last, Value(uuid.UUID(int=0), UUIDField())))
         .order_by()
         .values_list("hold_reason")
         .annotate(n=Count("id"), since=Min("created_at"))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from django.db import models
-from django.db.models import CharField, Count, F, Min, Q, Sum, Value, When
+from django.db.models import CharField, Count, F, Min, Q, Subquery, Sum, Value, When
+from django.db.models.functions import Coalesce
 
 from console import inbox
-from jobs.models.case import Case, CaseKind
+from jobs.models.case import CaseKind
 
 READ = 2000
 """Cases read, the oldest first: beyond that the inbox says how many there are."""
+END = datetime.max.replace(tzinfo=UTC)
 LATE = "late"
 ORDER = (CaseKind.CONTRADICTION, LATE, CaseKind.UNKNOWN, CaseKind.CONFLICT, CaseKind.APPROVAL)
 
@@ -53,11 +55,12 @@ def matters(now: datetime) -> list[Matter]:
     What is parked asks nothing meanwhile, unless its time limit is over.
     """
     here = Q(parked_until__isnull=True) | Q(parked_until__lte=now) | Q(sla_due_at__lte=now)
-    oldest = inbox.open_cases().filter(here).order_by("opened_at").values("pk")[:READ]
+    asking = inbox.open_cases().filter(here)
+    last = Subquery(asking.order_by("opened_at").values("opened_at")[READ - 1 : READ])
     late = When(sla_due_at__lte=now, then=Value(LATE))
     contradicted = When(kind=CaseKind.CONTRADICTION, then=F("kind"))
     rows = (
-        Case.objects.filter(pk__in=oldest)
+        asking.filter(opened_at__lte=Coalesce(last, Value(END)))
         .annotate(what=models.Case(contradicted, late, default=F("kind"), output_field=CharField()))
         .order_by()
         .values_list("what", "effect_kind", "currency")

@@ -18,11 +18,11 @@ from jobs.ledger.counts import by_status
 from jobs.models import Job
 from jobs.status import CLAIMABLE, JobStatus
 
-WINDOW = 50_000
+WINDOW = 20_000
 SIZE = 50
 HELD = 2000
 """So many claimable jobs are listed exactly; more are walked to like any other."""
-NEWEST = 10_000
+NEWEST = 2000
 """Succeeded jobs are counted among so many of the newest: there is no index of what went well."""
 
 
@@ -37,12 +37,21 @@ class Stretch:
 
 
 def older(
-    matching: QuerySet[Job], scope: QuerySet[Job], *, before: uuid.UUID | None, size: int = SIZE
+    matching: QuerySet[Job],
+    scope: QuerySet[Job],
+    *,
+    before: uuid.UUID | None,
+    size: int = SIZE,
+    all_match: bool = False,
 ) -> Stretch:
-    """Return up to `size` jobs of `matching` older than `before`, out of the next `WINDOW` of `scope`."""
+    """Return up to `size` jobs of `matching` older than `before`, out of the next `WINDOW` of `scope`.
+
+    Where `all_match`, every job of the scope is meant: then no window is needed.
+    """
     if before is not None:
         matching, scope = matching.filter(id__lt=before), scope.filter(id__lt=before)
-    floor = scope.order_by("-id").values_list("id", flat=True)[WINDOW - 1 : WINDOW].first()
+    window = scope.order_by("-id").values_list("id", flat=True)[WINDOW - 1 : WINDOW]
+    floor = None if all_match else window.first()
     if floor is not None:
         matching = matching.filter(id__gte=floor)
     rows = list(matching.order_by("-id")[: size + 1])

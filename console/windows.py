@@ -141,10 +141,11 @@ def _worker(_row: Any, value: str, short: bool) -> str:
 
 
 def _masked(row: Any, value: str, _short: bool) -> str:
-    from jobs import handlers
+    from jobs import effect_kinds
 
-    handler = handlers.find(row.job.kind)
-    payload = Payload.of(value, handler.redact if handler else ())
+    # A window on attempts shows what belongs to the job as a whole.
+    kind = getattr(row, "kind", effect_kinds.IMPLICIT)
+    payload = Payload.of(value, effect_kinds.hidden_paths(kind, row.job.kind))
     depth, said = 0, []
     for line in payload.lines:
         depth -= line.closes
@@ -182,7 +183,7 @@ class EffectSlotWindow(Window):
 
     titled = _("Effects")
     list_display = ("id", "job_id", "slot", "kind", "status", "replay", "grants", "changed_at")
-    payloads = ("payload", "response")
+    payloads = ("payload", "conflict_payload", "response")
 
 
 class ChangeWindow(Window):

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
-from django.utils.translation import get_language
+from django.utils.translation import get_language, pgettext
 from django.utils.translation import gettext as _
 
 from jobs.explain import Explanation, sentence
+from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
 from jobs.status import AttemptStatus, EffectStatus, JobStatus
 
 DAY = 86_400
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def remembered(function: Callable[P, R]) -> Callable[P, R]:
+    """Keep what a function says, for each language: a list has it said in each row, each refresh again."""
+    kept = lru_cache(maxsize=512)(lambda _language, *args, **named: function(*args, **named))
+
+    @wraps(function)
+    def said(*args: P.args, **named: P.kwargs) -> R:
+        return kept(get_language(), *args, **named)  # type: ignore[arg-type]
+
+    return said
 
 
 def age(seconds: float) -> str:
     """Return a length of time in one unit: what a list has room for. static/console/live.js agrees."""
-    seconds = max(0, int(seconds))
+    return _age(max(0, int(seconds)))
+
+
+@remembered
+def _age(seconds: int) -> str:
     if seconds < 60:
         return _("%(n)s s") % {"n": seconds}
     if seconds < 3600:
@@ -31,8 +50,11 @@ def age(seconds: float) -> str:
 
 def span(length: timedelta | float) -> str:
     """Return a length of time in up to two units: 4 ms, 9.1 s, 1 min 31 s, 2 h 11 min, 3 d 4 h."""
-    seconds = length.total_seconds() if isinstance(length, timedelta) else length
-    seconds = max(0.0, seconds)
+    return _span(max(0.0, length.total_seconds() if isinstance(length, timedelta) else length))
+
+
+@remembered
+def _span(seconds: float) -> str:
     if seconds < 1:
         return _("%(n)s ms") % {"n": round(seconds * 1000)}
     if seconds < 60:
@@ -84,13 +106,9 @@ def short_worker(worker_id: str) -> str:
     return ":".join(parts[:2]) if len(parts) >= 3 else worker_id[:40]
 
 
+@remembered
 def words() -> dict[str, str]:
     """Return every status in the reader's language."""
-    return _words(get_language())
-
-
-@lru_cache(maxsize=8)
-def _words(_language: str | None) -> dict[str, str]:
     return {
         JobStatus.PENDING: _("pending"),
         JobStatus.BLOCKED: _("blocked"),
@@ -112,13 +130,9 @@ def _words(_language: str | None) -> dict[str, str]:
     }
 
 
+@remembered
 def cases() -> dict[str, str]:
     """Return every kind of case in the reader's language."""
-    return _cases(get_language())
-
-
-@lru_cache(maxsize=8)
-def _cases(_language: str | None) -> dict[str, str]:
     return {
         CaseKind.UNKNOWN: _("outcome unknown"),
         CaseKind.CONFLICT: _("payload conflict"),
@@ -127,6 +141,18 @@ def _cases(_language: str | None) -> dict[str, str]:
     }
 
 
+@remembered
+def doors() -> dict[str, str]:
+    """Return every way that an operation comes in by, as the audit says it."""
+    return {
+        Source.CONSOLE: pgettext("door", "console"),
+        Source.API: pgettext("door", "API"),
+        Source.COMMAND: pgettext("door", "command line"),
+        Source.AUTOMATIC: pgettext("door", "automatic"),
+    }
+
+
+@remembered
 def verdicts() -> dict[str, str]:
     """Return every verdict as what a person says by it."""
     return {
@@ -141,6 +167,7 @@ def verdicts() -> dict[str, str]:
     }
 
 
+@remembered
 def reason_codes() -> dict[str, str]:
     """Return every reason that a verdict may have."""
     return {
@@ -168,14 +195,6 @@ def reason_codes() -> dict[str, str]:
         "no_harm": _("It does no harm"),
         "other": _("Another reason"),
     }
-
-
-def money(amount: Decimal | None, currency: str) -> str:
-    """Return an amount with its currency; two places, or as many as it has."""
-    if amount is None:
-        return ""
-    text = f"{amount.normalize():,f}" if amount % Decimal("0.01") else f"{amount:,.2f}"
-    return f"{text} {currency}".rstrip()
 
 
 def why(explanation: Explanation, now: datetime) -> str:

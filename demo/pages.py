@@ -10,7 +10,6 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 from django.http import FileResponse, Http404, HttpRequest, HttpResponseBase
-from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from console.pages.base import Page
@@ -20,6 +19,9 @@ from jobs.models import Attempt, Job
 from jobs.status import JobStatus
 
 WINDOW, SHOWN = 2000, 100
+LAST = ["result_commit_id", "attempt_id"]
+SAID = ["kind", "label", "status", "created_at", "error_code", "error_message", *LAST]
+"""What a row says of a job; never its input, which may be long."""
 
 
 @dataclass
@@ -29,10 +31,6 @@ class Row:
     job: Job
     attempt: Attempt | None
     result: dict[str, Any]
-
-    @property
-    def url(self) -> str:
-        return reverse("admin:conversion-file", args=[self.job.pk]) if self.result else ""
 
     @property
     def percent(self) -> int | None:
@@ -53,9 +51,9 @@ class ConversionsPage(Page):
         return {"title": _("Conversions")}
 
     def table(self) -> dict[str, Any]:
-        newest = Job.objects.order_by("-pk").values_list("pk", "kind")[:WINDOW]
-        wanted = [pk for pk, kind in newest if kind == convert.name][:SHOWN]
-        jobs = Job.objects.filter(pk__in=wanted).order_by("-pk")
+        floor = Job.objects.order_by("-pk").values_list("pk", flat=True)[WINDOW - 1 : WINDOW].first()
+        newest = Job.objects.filter(pk__gte=floor) if floor else Job.objects.all()
+        jobs = newest.filter(kind=convert.name).only(*SAID).order_by("-pk")[:SHOWN]
         last = [job.result_commit_id or job.attempt_id for job in jobs]
         attempts = {a.pk: a for a in Attempt.objects.filter(pk__in=[pk for pk in last if pk])}
         rows = []

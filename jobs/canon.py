@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 MAX_SAFE_INTEGER = 2**53 - 1
@@ -17,6 +18,7 @@ DEFAULT_BYTES = 256 * 1024
 LONGEST_TEXT = 16 * 1024 * 1024
 """No setting allows more; one text beyond it is refused before the whole value is written."""
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 Json = bool | int | float | str | list[Any] | dict[str, Any] | None
 
 
@@ -28,6 +30,10 @@ class NotCanonical(ValueError):
         self.path = path
         self.problem = problem
 
+    def inside(self, name: str) -> NotCanonical:
+        """Return the same problem as the value sees it that has the offending part under this name."""
+        return NotCanonical(f"/{name}{self.path}", self.problem)
+
 
 def canonical(value: object, *, depth: int = DEFAULT_DEPTH, limit: int = DEFAULT_BYTES) -> str:
     """Return `value` as canonical JSON text.
@@ -36,11 +42,8 @@ def canonical(value: object, *, depth: int = DEFAULT_DEPTH, limit: int = DEFAULT
     pointer for anything that is no JSON: other types, NaN, infinities, integers beyond 2**53 - 1,
     U+0000, lone surrogates, keys that are no text, too deep, too long.
     """
-    floats_or_high_keys = _check(value, "", depth)
-    if floats_or_high_keys:
-        text = "".join(_write(value))
-    else:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    floats_or_high_keys = _check(value, depth)
+    text = "".join(_write(value)) if floats_or_high_keys else _encode(value)
     if len(text) > limit or len(text.encode()) > limit:
         raise NotCanonical("", f"longer than {limit} bytes as JSON")
     return text
@@ -51,59 +54,68 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check(value: Any, path: str, depth: int) -> bool:
+def _check(value: Any, depth: int) -> bool:
     """Refuse what is no JSON; return whether the slow writer is needed (floats, keys beyond ASCII)."""
     kind = type(value)
     if value is None or kind is bool:
         return False
     if kind is str:
-        _check_text(value, path)
+        _check_text(value)
         return False
     if kind is int or kind is float:
-        _check_number(value, path)
+        _check_number(value)
         return kind is float
     if depth == 0:
-        raise NotCanonical(path, "nested too deeply")
+        raise NotCanonical("", "nested too deeply")
     if kind is dict:
-        return _check_object(value, path, depth)
+        return _check_object(value, depth)
     if kind is list or kind is tuple:
-        # No short cut: every part has to be looked at.
-        return sum(_check(part, f"{path}/{index}", depth - 1) for index, part in enumerate(value)) > 0
-    raise NotCanonical(path, f"{kind.__name__} is not JSON")
+        return _check_array(value, depth)
+    raise NotCanonical("", f"{kind.__name__} is not JSON")
 
 
-def _check_object(value: dict[Any, Any], path: str, depth: int) -> bool:
+def _check_array(value: Sequence[Any], depth: int) -> bool:
     slow = False
-    for key, part in value.items():
-        if type(key) is not str:
-            raise NotCanonical(path, f"key {key!r:.40} is not text")
-        _check_text(key, path)
-        here = f"{path}/{key.replace('~', '~0').replace('/', '~1'):.80}"
-        slow |= _check(part, here, depth - 1) or not key.isascii()
+    for index, part in enumerate(value):
+        try:
+            slow |= _check(part, depth - 1)
+        except NotCanonical as error:
+            raise error.inside(str(index)) from None
     return slow
 
 
-def _check_number(value: float, path: str) -> None:
+def _check_object(value: dict[Any, Any], depth: int) -> bool:
+    slow = False
+    for key, part in value.items():
+        if type(key) is not str:
+            raise NotCanonical("", f"key {key!r:.40} is not text")
+        _check_text(key)
+        try:
+            slow |= _check(part, depth - 1) or not key.isascii()
+        except NotCanonical as error:
+            raise error.inside(f"{key.replace('~', '~0').replace('/', '~1'):.80}") from None
+    return slow
+
+
+def _check_number(value: float) -> None:
     if type(value) is float and not math.isfinite(value):
-        raise NotCanonical(path, f"{value} is not a JSON number")
+        raise NotCanonical("", f"{value} is not a JSON number")
     # RFC 8785 writes doubles below 1e21 without a point, so they would be read back as unsafe integers.
     if abs(value) > MAX_SAFE_INTEGER and (type(value) is int or abs(value) < 1e21):
-        raise NotCanonical(path, "a number beyond ±(2^53-1); send it as text")
+        raise NotCanonical("", "a number beyond ±(2^53-1); send it as text")
 
 
-def _check_text(text: str, path: str) -> None:
+def _check_text(text: str) -> None:
     if len(text) > LONGEST_TEXT:
-        raise NotCanonical(path, f"longer than {LONGEST_TEXT} bytes")
-    if text.isascii():
-        if "\0" in text:
-            raise NotCanonical(path, "contains U+0000, which PostgreSQL cannot store")
-        return
+        raise NotCanonical("", f"longer than {LONGEST_TEXT} bytes")
     if "\0" in text:
-        raise NotCanonical(path, "contains U+0000, which PostgreSQL cannot store")
+        raise NotCanonical("", "contains U+0000, which PostgreSQL cannot store")
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise NotCanonical(path, "contains a lone surrogate") from None
+        raise NotCanonical("", "contains a lone surrogate") from None
 
 
 def _write(value: Any) -> list[str]:

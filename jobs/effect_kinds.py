@@ -20,6 +20,8 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any
 
+from jobs import handlers
+
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,120}")
 REPLAY = ("idempotent", "queryable", "non_replayable")
 IMPLICIT = "job"
@@ -285,6 +287,16 @@ def _check(kind: EffectKind) -> None:
 def find(name: str) -> EffectKind | None:
     """Return the effect kind of that name, or None when this process does not know it."""
     return _kinds.get(name)
+
+
+def hidden_paths(kind: str, job_kind: str) -> tuple[str, ...]:
+    """Return what a slot's payload and answers keep from people.
+
+    What the effect's kind declares; of a slot that stands for a whole run, whose payload is the job's input,
+    what the job's kind does.
+    """
+    declared = handlers.find(job_kind) if kind == IMPLICIT else find(kind)
+    return declared.redact if declared else ()
 
 
 def registered() -> list[EffectKind]:

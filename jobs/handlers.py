@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -110,8 +110,24 @@ class Handler:
         parameters = list(signature.parameters.values())[1 if self.takes_context else 0 :]
         return signature.replace(parameters=parameters)
 
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]] | None:
+        """The names that it takes and those that it needs; None where names alone do not tell."""
+        plain = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        parameters = self._signature.parameters.values()
+        if any(parameter.kind not in plain for parameter in parameters):
+            return None
+        needed = (p.name for p in parameters if p.default is inspect.Parameter.empty)
+        return frozenset(p.name for p in parameters), frozenset(needed)
+
+    def _takes(self, names: Set[str]) -> bool:
+        """Whether arguments of these names fit, as far as that can be told quickly."""
+        return self._names is not None and self._names[1] <= names <= self._names[0]
+
     def bind(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the arguments by name, or raise InvalidJob naming the one that is missing or too many."""
+        if not args and self._takes(kwargs.keys()):
+            return kwargs
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:

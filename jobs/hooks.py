@@ -141,17 +141,13 @@ class JobHooks(RuntimeHooks):
     @staticmethod
     def _open_implicit(session: Session, ids: Sequence[Any], rows: dict[Any, dict[str, Any]]) -> None:
         """Give an uncertain job that has no open slot one to rule on; the counter was set with the status."""
-        for job_id, generation, revision, text, digest, attempt_id in slots.without_open_slot(session, ids):
-            slot = f"job.{generation}"
+        for job in slots.without_open_slot(session, ids):
+            job_id, slot = job["job_id"], f"job.{job.pop('generation')}"
             slots.insert_implicit(
                 session,
-                effect_id=effect_id(str(job_id), revision, "", slot),
-                job_id=job_id,
-                revision=revision,
+                **job,
+                effect_id=effect_id(str(job_id), job["revision"], "", slot),
                 slot=slot,
-                payload=text,
-                digest=digest,
-                attempt_id=attempt_id,
                 reference=(rows[job_id].get("reference") or "")[:200],
             )
 

@@ -57,6 +57,7 @@ class Row:
 
     entry: AuditEntry
     verb: str
+    door: str
     changes: list[Changed]
     sound: bool
 
@@ -105,7 +106,13 @@ class AuditPage(Page):
 
 def row_of(entry: AuditEntry) -> Row:
     """Return an entry with what it changed, and whether its seal is its own."""
-    return Row(entry, history.said(entry.action), _changes(entry), chain.sound(entry))
+    return Row(
+        entry,
+        history.said(entry.action),
+        wording.doors().get(entry.source, entry.source),
+        _changes(entry),
+        chain.sound(entry),
+    )
 
 
 def _changes(entry: AuditEntry) -> list[Changed]:

@@ -116,7 +116,7 @@ class CasePage(Page):
     def evidence(self) -> dict[str, Any]:
         """Return everything that a ruling rests on."""
         view, case, slot = self.view, self.case, self.slot
-        paths = casefile.paths_of(slot)
+        paths = casefile.paths_of(view)
         conflict = casefile.is_conflict(case, slot)
         differing, equal = (
             casefile.differences(slot.payload, slot.conflict_payload or "null", paths)

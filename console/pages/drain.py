@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from console import wording
 from console.pages.base import Page
 from jobs.models import Case
+from jobs.money import money
 from jobs.operations import drain
 from jobs.operations.drain import Checklist, Part, Verdict
 
@@ -94,9 +95,9 @@ def _blocking(part: Part, row: dict[str, Any], cases: dict[Any, Case]) -> Blocki
     short = wording.short_worker
     if part.name in ("unknown", "executing"):
         case = cases.get(row["id"])
-        money = wording.money(row["amount"], row["currency"])
+        amount = money(row["amount"], row["currency"])
         what = row["label"] or f"{row['kind']} {wording.short_id(row['job_id'])}"
-        name = ", ".join(text for text in (what, money) if text)
+        name = ", ".join(text for text in (what, amount) if text)
         url = reverse("admin:case", args=[case.id]) if case else reverse("admin:job", args=[row["job_id"]])
         owner = _("%(who)s has the case") % {"who": case.owner} if case and case.owner else ""
         nobody = _("nobody has taken the case") if case else _("its inquiry, or a case, comes next")

@@ -17,7 +17,7 @@ from console.pages.inbox import InboxPage, providers
 from console.pages.jobs import ROW, JobsPage, rows
 
 Cells = Iterator[list[Any]]
-WINDOWS = 20
+WINDOWS = 50
 """So many windows of the job table are walked for rare matches: a million jobs."""
 
 

@@ -16,6 +16,10 @@ from jobs.models import Comment, Ruling
 SHIFTS = {"8": 8, "12": 12, "24": 24}
 """Hours that a shift may have been long."""
 SHOWN = 100
+CASE = ("case__label", "case__effect_kind", "case__amount", "case__currency")
+RULED = ("verdict", "reference", "reason", "by", "approved_by", "at")
+SAID = ("by", "text", "at")
+"""What the report says of each."""
 
 
 class HandoverPage(Page):
@@ -30,8 +34,8 @@ class HandoverPage(Page):
         since = now - timedelta(hours=SHIFTS[hours])
         held = Q(owned_until__isnull=True) | Q(owned_until__gt=now)
         stretch = inbox.read(inbox.open_cases(), now=now, size=SHOWN)
-        rulings = Ruling.objects.select_related("case").defer("response").order_by("-id")[: SHOWN + 1]
-        comments = Comment.objects.select_related("case").order_by("-id")[: SHOWN + 1]
+        rulings = Ruling.objects.select_related("case").only(*RULED, *CASE).order_by("-id")[: SHOWN + 1]
+        comments = Comment.objects.select_related("case").only(*SAID, *CASE).order_by("-id")[: SHOWN + 1]
         ruled = [ruling for ruling in rulings if ruling.at >= since]
         said = [comment for comment in comments if comment.at >= since]
         return {

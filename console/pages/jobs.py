@@ -73,6 +73,13 @@ class Row:
     why: Explanation
     marks: Marks
 
+    @property
+    def marked(self) -> bool:
+        """Whether there is anything to mark."""
+        return bool(
+            self.job.cancel_requested_at or self.job.hold_reason or self.marks.rescued or self.marks.fenced
+        )
+
 
 def rows(jobs: Sequence[Job], around: Any) -> list[Row]:
     """Return jobs with their reasons and marks, in two queries and what `explain_many` takes."""
@@ -202,7 +209,7 @@ class JobsPage(Page):
                 return stretch
         if clean["top"] and not clean["before"]:  # what came since is counted, not shown
             matching, scope = matching.filter(id__lte=clean["top"]), scope.filter(id__lte=clean["top"])
-        return walk.older(matching, scope, before=clean["before"])
+        return walk.older(matching, scope, before=clean["before"], all_match=self.filters.scope_is_all())
 
     def _plan_url(self) -> str:
         """Return where a plan for what is listed begins; nowhere while nothing is filtered by."""

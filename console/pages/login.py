@@ -13,6 +13,7 @@ from axes.handlers.proxy import AxesProxyHandler
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import get_user_model, login
 from django.contrib.auth.views import LoginView
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare
@@ -41,8 +42,11 @@ class LogIn(LoginView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Log in, or ask the code."""
         user = form.get_user()
-        if not factors.has(user):
-            return self._log_in(user)
+        with transaction.atomic():
+            # Who enrols a device at this moment ends the sessions that there are, this one among them.
+            factors.lock(user)
+            if not factors.has(user):
+                return self._log_in(user)
         self.request.session[HALF] = {
             "user": str(user.pk),
             "backend": user.backend,
@@ -85,6 +89,7 @@ class LogIn(LoginView):
         self.request.session.pop(HALF, None)
         login(self.request, user)
         proof.note(self.request.session)
+        self.request.session.save()
         return HttpResponseRedirect(self.get_success_url())
 
     def _ask(self, wrong: str = "") -> HttpResponse:

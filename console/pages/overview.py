@@ -19,7 +19,6 @@ RANGES = {"1h": 1, "24h": 24}
 EVENTS = (
     ("unknown", gettext_lazy("Outcomes unknown"), "bunk"),
     ("refused", gettext_lazy("Writes refused by the fence"), "bbad"),
-    ("recovered", gettext_lazy("Jobs taken back"), "b0"),
     ("failed", gettext_lazy("Attempts failed"), "b0"),
 )
 
@@ -64,7 +63,13 @@ class OverviewPage(Page):
         return {
             "range": name,
             "ranges": list(RANGES),
-            "charts": [commits(bins, RANGES[name]), latency(bins), *(events(bins, *kind) for kind in EVENTS)],
+            "charts": [
+                commits(bins, RANGES[name]),
+                latency(bins),
+                *(events(bins, *kind) for kind in EVENTS[:2]),
+                contention(bins),
+                events(bins, *EVENTS[2]),
+            ],
         }
 
 
@@ -116,6 +121,27 @@ def latency(bins: list[Bin]) -> Chart:
     )
 
 
+def contention(bins: list[Bin]) -> Chart:
+    """Return the chart of the share of claims that found nothing: others were quicker."""
+    claims, found_nothing = sum(part.claims for part in bins), sum(part.empty for part in bins)
+    values = [100 * part.empty / part.claims if part.claims else None for part in bins]
+    top = max(4.0, charts.nice(max((v for v in values if v is not None), default=0)))
+    share = _share(100 * found_nothing / claims) if claims else ""
+    return Chart(
+        name="contention",
+        title=_("Claim contention"),
+        headline=share,
+        description=_("Of %(n)s claims that a sign of work prompted, %(share)s found nothing.")
+        % {"n": f"{claims:,}", "share": share}
+        if claims
+        else _("No sign of work prompted a claim."),
+        ticks=charts.axis(top, _share),
+        times=charts.times([part.start for part in bins], _end(bins)),
+        lines=[("l1", charts.line(values, top))],
+        empty=not claims,
+    )
+
+
 def events(bins: list[Bin], name: str, title: Any, bar_class: str) -> Chart:
     """Return the chart of something that had better not happen: bars, and their sum."""
     values = _thirds([getattr(part, name) for part in bins])
@@ -145,6 +171,10 @@ def _end(bins: list[Bin]) -> Any:
 
 def _rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.0f} %" if value >= 10 or value == int(value) else f"{value:.1f} %"
 
 
 def _seconds(value: float | None) -> str:

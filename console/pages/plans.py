@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from jobs import errors
 from jobs.explain import sentence
 from jobs.models import Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
+from jobs.money import money
 from jobs.operations import plans
 from jobs.outcomes import Refused
 
@@ -212,6 +214,8 @@ class PlanPage(Page):
             "more_kinds": max(0, len(plan.summary["kinds"]) - 10),
             "oldest": Job.created_at.field.to_python(plan.summary["oldest"]),
             "newest": Job.created_at.field.to_python(plan.summary["newest"]),
+            "amounts": _amounts(plan.summary),
+            "largest": [(row, _amounts(row)) for row in plan.summary.get("largest", [])],
             "rows": [(row, sentence(row.code, row.params)) for row in named],
             "more_rows": max(0, plan.skipped - ROWS),
             "requested": plan.rows.filter(requested=True).count() if plan.action == "cancel" else 0,
@@ -317,3 +321,7 @@ def _effects(plan: Plan) -> list[Effect]:
                     words = {"n": count, "reason": reason}
                     found.append(Effect("warn", _("%(n)s of them are held for %(reason)s.") % words, "warn"))
     return [*found, Effect("skipped", _("A job that has changed since is left alone, and named below."))]
+
+
+def _amounts(kept: dict[str, Any]) -> list[str]:
+    return [money(Decimal(amount), currency) for currency, amount in kept.get("amounts", {}).items()]

@@ -63,14 +63,24 @@ class SecondFactorPage(Sent, Page):
         elif do == "confirm":
             if not session.get(SECRET):
                 return None
-            factors.enrol(session[SECRET], data["code"], actor=self.request.user)
+            factors.enrol(session[SECRET], data["code"], actor=self.request.user, session=session.session_key)
             factors.note(session)
             del session[SECRET]
-            self.tell(_("Your second factor is enrolled. From now on the log-in asks its code."))
+            self.tell(
+                _(
+                    "Your second factor is enrolled. From now on the log-in asks its code. "
+                    "Your other sessions have ended."
+                )
+            )
         elif do == "remove":
-            factors.remove(actor=self.request.user)
+            factors.remove(actor=self.request.user, session=session.session_key)
             session.pop(factors.KEY, None)
-            self.tell(_("Your second factor is removed. The log-in asks the password alone."))
+            self.tell(
+                _(
+                    "Your second factor is removed. The log-in asks the password alone. "
+                    "Your other sessions have ended."
+                )
+            )
         else:
             session.pop(SECRET, None)
         return None

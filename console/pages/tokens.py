@@ -23,6 +23,17 @@ from jobs.outcomes import Refused
 SHOWN = 200
 
 
+def _scopes() -> dict[str, str]:
+    return {
+        "jobs:read": _("list and look"),
+        "jobs:enqueue": _("enqueue"),
+        "jobs:cancel": _("cancel"),
+        "worker": _("claim and run jobs"),
+        "cases:act": _("read and act on cases, for yourself only"),
+        "ops": _("operate jobs, queues, workers, the epoch"),
+    }
+
+
 class IssueForm(forms.Form):
     """What a token is to be; the rules are those of jobs.operations.tokens."""
 
@@ -30,7 +41,7 @@ class IssueForm(forms.Form):
     owner = forms.CharField(label=pgettext_lazy("token", "Owner"), max_length=150)
     scopes = forms.MultipleChoiceField(
         label=gettext_lazy("Scopes"),
-        choices=[(scope, scope) for scope in ApiToken.SCOPES],
+        choices=lambda: [(scope, f"{scope} ({said})") for scope, said in _scopes().items()],
         widget=forms.CheckboxSelectMultiple,
     )
     queues = forms.CharField(

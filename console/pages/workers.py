@@ -26,6 +26,16 @@ class WorkerRow:
     old_epoch: bool
     passes: list[tuple[str, datetime]]
 
+    @property
+    def queues(self) -> str:
+        """Return the queues that it serves."""
+        return ", ".join(map(str, self.worker.queues))
+
+    @property
+    def kinds(self) -> str:
+        """Return the kinds that it runs."""
+        return ", ".join(map(str, self.worker.kinds))
+
 
 class WorkersPage(Page):
     """All workers of the last day, those at work first."""

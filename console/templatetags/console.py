@@ -7,12 +7,16 @@ from functools import lru_cache
 from typing import Any
 
 from django import template
-from django.utils.html import format_html
+from django.template.base import Node, Parser, Token
+from django.template.context import Context
+from django.templatetags.i18n import TranslateNode, do_translate
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from console import casefile, wording
+from console import addresses, casefile, wording
+from jobs import money as amounts
 from jobs.explain import Explanation
 
 register = template.Library()
@@ -44,6 +48,45 @@ NEAR = 600
 """Seconds before its SLA from which a case is marked."""
 
 
+class Said(Node):
+    """A text of the catalogue, looked up and escaped once for each language: a list says it in each row."""
+
+    def __init__(self, node: TranslateNode) -> None:
+        self.node = node
+        self.texts: dict[str | None, str] = {}
+
+    def render(self, context: Context) -> str:
+        language = get_language()
+        text = self.texts.get(language)
+        if text is None:
+            text = self.texts[language] = self.node.render(context)
+        return text
+
+
+@register.tag
+def translate(parser: Parser, token: Token) -> Node:
+    """Do as Django's tag does; a text that is always the same is remembered."""
+    node = do_translate(parser, token)
+    given = [node.filter_expression, *filter(None, [node.message_context])]
+    constant = all(
+        not part.filters and isinstance(getattr(part.var, "literal", part.var), str) for part in given
+    )
+    return Said(node) if constant and not node.asvar else node
+
+
+@register.simple_tag
+def to(name: str, thing: Any) -> str:
+    """Return the address of the page of one thing, by its id."""
+    return addresses.address_of(name, thing)
+
+
+@register.filter
+def clip(text: Any, most: int) -> str:
+    """Shorten a text to so many characters, the last of which then says that there was more."""
+    text = str(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 @register.simple_tag
 def icon(name: str, more: str = "") -> SafeString:
     """Draw a symbol of the page's sprite; it is never alone, so it has no name of its own."""
@@ -59,11 +102,11 @@ def _icon(name: str, more: str) -> SafeString:
 @register.simple_tag
 def status(word: str, family: str = "job", pill: bool = False) -> SafeString:
     """Say a status: its family's shape, its word, its colour last. `family`: job, attempt or effect."""
-    return _status(str(word), family, pill, get_language())
+    return _status(str(word), family, pill)
 
 
-@lru_cache(maxsize=512)
-def _status(word: str, family: str, pill: bool, _language: str | None) -> SafeString:
+@wording.remembered
+def _status(word: str, family: str, pill: bool) -> SafeString:
     icons = EFFECT_ICONS if family == "effect" else ATTEMPT_ICONS if family == "attempt" else {}
     colour = COLOURS.get(word, "")
     shown = wording.words().get(word, word)
@@ -81,11 +124,11 @@ def _status(word: str, family: str, pill: bool, _language: str | None) -> SafeSt
 @register.simple_tag
 def case_kind(kind: str, pill: bool = False) -> SafeString:
     """Say what kind of case it is: its own shape, its word, its colour last."""
-    return _case_kind(str(kind), pill, get_language())
+    return _case_kind(str(kind), pill)
 
 
-@lru_cache(maxsize=64)
-def _case_kind(kind: str, pill: bool, _language: str | None) -> SafeString:
+@wording.remembered
+def _case_kind(kind: str, pill: bool) -> SafeString:
     drawn, colour = CASES.get(kind, ("page", ""))
     word = wording.cases().get(kind, kind)
     return format_html(
@@ -110,6 +153,7 @@ HEARD = {
 
 
 @register.simple_tag
+@wording.remembered
 def heard(outcome: str) -> SafeString:
     """Say what a piece of evidence says."""
     words = {
@@ -144,6 +188,7 @@ def lookup(values: dict[str, str], name: str) -> str:
 
 
 @register.filter
+@wording.remembered
 def source_word(value: str) -> str:
     """Say where a piece of evidence comes from."""
     words = {
@@ -158,7 +203,7 @@ def source_word(value: str) -> str:
 @register.simple_tag
 def money(amount: Any, currency: str = "") -> str:
     """Say an amount with its currency."""
-    return wording.money(amount, currency)
+    return amounts.money(amount, currency)
 
 
 @register.simple_tag(takes_context=True)
@@ -185,6 +230,7 @@ def sla(context: dict[str, Any], due: datetime | None) -> SafeString:
 
 
 @register.simple_tag
+@wording.remembered
 def worker_state(state: str) -> SafeString:
     """Say how a worker does."""
     words = {
@@ -270,17 +316,27 @@ def stamp(context: dict[str, Any], moment: datetime | None) -> SafeString:
 
 
 def _time(context: dict[str, Any], moment: datetime, text: str, counting: str) -> SafeString:
-    iso = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    stamp = wording.both(moment, context.get("zone"))
-    if not counting:
-        return format_html('<time datetime="{}" title="{}">{}</time>', iso, stamp, text)
-    return format_html('<time datetime="{}" title="{}" data-count="{}">{}</time>', iso, stamp, counting, text)
+    counted = f' data-count="{counting}"' if counting else ""
+    return SafeString(f"<time{_instant(moment, context.get('zone'))}{counted}>{escape(text)}</time>")
+
+
+@lru_cache(maxsize=4096)
+def _instant(moment: datetime, zone: str | None) -> str:
+    # A row says one instant twice, and the next refresh says nearly all of them again.
+    iso = moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
+    return format_html(' datetime="{}Z" title="{}"', iso, wording.both(moment, zone))
 
 
 @register.simple_tag(takes_context=True)
 def why(context: dict[str, Any], explanation: Explanation) -> str:
     """Say in one sentence why a job is where it is."""
     return wording.why(explanation, context["now"])
+
+
+@register.simple_tag
+def took(job: Any) -> str:
+    """Say how long a job's last attempt took."""
+    return _("Took %(t)s.") % {"t": wording.span(job.finished_at - job.started_at)}
 
 
 @register.simple_tag

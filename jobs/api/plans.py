@@ -42,6 +42,8 @@ PLAN: dict[str, Schema] = {
     "holds": OBJECT,
     "oldest": INSTANT,
     "newest": INSTANT,
+    "amounts": OBJECT,
+    "largest": schema.rows(record({"job_id": ID, "label": TEXT, "version": WHOLE, "amounts": OBJECT})),
     "takes_typing": FLAG,
     "created_at": INSTANT,
     "created_by": TEXT,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -46,7 +47,7 @@ def read(raw: bytes, *, depth: int) -> Any:
             "column": error.colno,
         }
         raise NotStrict("", problem) from None
-    _check(value, "")
+    _check(value)
     return value
 
 
@@ -95,25 +96,33 @@ def _integer(token: str) -> Any:
         return _Fault("", _("a number of %(digits)s digits") % {"digits": len(token)})
 
 
-def _check(value: Any, at: str) -> None:
-    if isinstance(value, _Fault):
-        raise NotStrict(at, value.problem)
+def _check(value: Any) -> None:
     if isinstance(value, str):
-        _check_text(value, at)
+        _check_text(value)
     elif isinstance(value, dict):
-        for key, part in value.items():
-            _check_text(key, at)
-            _check(part, pointer(at, key))
+        for key in value:
+            _check_text(key)
+        _check_parts(value.items())
     elif isinstance(value, list):
-        for index, part in enumerate(value):
-            _check(part, pointer(at, index))
+        _check_parts(enumerate(value))
+    elif isinstance(value, _Fault):
+        raise NotStrict("", value.problem)
 
 
-def _check_text(text: str, at: str) -> None:
+def _check_parts(parts: Iterable[tuple[object, Any]]) -> None:
+    for key, part in parts:
+        try:
+            _check(part)
+        except NotStrict as error:
+            # The pointer is put together from its end, and only where something is wrong.
+            raise NotStrict(pointer("", key) + error.pointer, error.problem) from None
+
+
+def _check_text(text: str) -> None:
     if "\0" in text:
-        raise NotStrict(at, _("contains U+0000"))
+        raise NotStrict("", _("contains U+0000"))
     if not text.isascii() and _SURROGATE.search(text):
-        raise NotStrict(at, _("contains a lone surrogate"))
+        raise NotStrict("", _("contains a lone surrogate"))
 
 
 def printable(text: str) -> str:

@@ -22,7 +22,8 @@ UPDATE jobs_effectslot AS s
 """
 
 WITHOUT_OPEN = """
-SELECT j.{id}, j.{claim_generation}, j.{revision}, j.{input}, j.{input_digest}, j.{attempt_id}
+SELECT j.{id}, j.{claim_generation}, j.{revision}, j.{input}, j.{input_digest}, j.{attempt_id},
+       CASE j.{label} WHEN '' THEN j.{kind} ELSE j.{label} END
   FROM {table} AS j
  WHERE j.{id} {among:ids}
    AND NOT EXISTS (SELECT 1 FROM jobs_effectslot s WHERE s.job_id = j.{id}
@@ -35,7 +36,7 @@ INSERT INTO jobs_effectslot (id, job_id, revision, node_id, slot, kind, replay, 
     in_conflict, conflict_digest, use_recorded, ruled_abandon, label, target, currency, etag, payload, payload_digest,
     granted_attempt_id, grants, earlier_unresolved, inquiries, reference, created_at, changed_at)
 SELECT %(effect_id)s, %(job_id)s, %(revision)s, '', %(slot)s, 'job', 'non_replayable', {false}, 'unknown', 1,
-    {false}, '', {false}, {false}, '', '', '', '', %(payload)s, %(digest)s,
+    {false}, '', {false}, {false}, %(label)s, '', '', '', %(payload)s, %(digest)s,
     %(attempt_id)s, 1, {false}, 0, %(reference)s, t.now, t.now
   FROM t
 """
@@ -60,10 +61,13 @@ def executing_to_unknown(session: Session, ids: Sequence[Any]) -> None:
         session.run(TO_UNKNOWN, {"ids": [{"id": i} for i in ids]})
 
 
-def without_open_slot(session: Session, ids: Sequence[Any]) -> list[tuple[Any, int, int, str, str, Any]]:
-    """Return id, generation, revision, input, digest and attempt of those jobs that have no open slot."""
+def without_open_slot(session: Session, ids: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return those jobs that have no open slot, with what one that stands for the whole run says of it."""
     rows = session.run(WITHOUT_OPEN, {"ids": [{"id": i} for i in ids]})
-    return [(session.key(r[0]), r[1], r[2], r[3], r[4], session.key(r[5])) for r in rows]
+    names = ("job_id", "generation", "revision", "payload", "digest", "attempt_id", "label")
+    return [
+        dict(zip(names, (session.key(r[0]), *r[1:5], session.key(r[5]), r[6]), strict=True)) for r in rows
+    ]
 
 
 def insert_implicit(session: Session, **values: Any) -> None:

@@ -64,7 +64,8 @@ class Plan(models.Model):
     left_out = models.PositiveIntegerField(default=0)
     """Rows that were picked but are in no state for the action."""
     summary = models.JSONField(default=dict)
-    """`statuses`, `kinds` and `holds` with how many rows of each, `oldest` and `newest` as instants."""
+    """`statuses`, `kinds` and `holds` with how many rows of each, `oldest` and `newest` as instants,
+    `amounts` by currency, and the `largest` rows with theirs."""
     done = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)
 

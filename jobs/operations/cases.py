@@ -17,6 +17,7 @@ from jobs.explain import clock, sentence
 from jobs.ledger.session import Session
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
 from jobs.models.case import VERDICTS, CaseKind, ClosedAs, Verdict
+from jobs.money import money
 from jobs.operations.actor import APPROVE, RULE, person_of
 from jobs.outcomes import Refused
 from jobs.status import AttemptStatus, EffectStatus
@@ -340,8 +341,7 @@ def _against_approval(view: View, verdict: Verdict) -> Stop:
 
 def _consequence(view: View, verdict: Verdict) -> Said:
     slot = view.effect
-    amount = f"{slot.amount.normalize():f} {slot.currency}".strip() if slot.amount is not None else ""
-    what = " ".join(part for part in (slot.label or slot.kind, amount) if part)
+    what = ", ".join(part for part in (slot.label or slot.kind, money(slot.amount, slot.currency)) if part)
     return f"WILL_{verdict.value.upper()}", {"what": what, "key": slot.id[:12]}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from jobs import redact
+from jobs import effect_kinds, redact
 from jobs.explain import sentence
 from jobs.models import Case
 from jobs.models.case import CaseKind
@@ -57,7 +57,7 @@ def entry(case: Case) -> dict[str, Any]:
 def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
     """Return everything that is known of a case, secrets masked."""
     slot, sender = view.effect, view.sender
-    masked = view.kind.redact if view.kind else ()
+    masked = effect_kinds.hidden_paths(slot.kind, view.job.kind)
     return entry(view.case) | {
         "snapshot": view.snapshot,
         "now": view.now,
@@ -98,7 +98,7 @@ def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
         },
         "evidence": [
             {"at": e.at, "source": e.source, "outcome": e.outcome, "decisive": e.decisive, "actor": e.actor}
-            | {"reference": e.reference, "body": redact.clean(e.body, limit=2048)}
+            | {"reference": e.reference, "body": redact.clean(_masked(e.body, masked), limit=2048)}
             for e in view.evidence[:SHOWN]
         ],
         "rulings": [
@@ -120,6 +120,14 @@ def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
             for o in offers
         ],
     }
+
+
+def _masked(body: str, paths: Iterable[str]) -> str:
+    """Return an answer without what is not for people's eyes; free text is left to `clean`."""
+    try:
+        return json.dumps(redact.mask(json.loads(body), paths), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return body
 
 
 def listed(entries: list[dict[str, Any]]) -> Iterator[str]:

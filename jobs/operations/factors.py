@@ -1,6 +1,7 @@
 """The second factor: codes from a device of the person's own, beside the password.
 
 A person enrols a device and takes it away alone; somebody who lost it is helped by who may change accounts.
+Either ends the sessions that were opened before, in the same transaction: all but the one it was done in.
 Wrong codes make the device wait longer and longer; each code is good once. Nothing here returns a secret of a
 device that is in use.
 """
@@ -18,6 +19,7 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from django.utils import timezone
 from django_otp.plugins.otp_totp.models import TOTPDevice, default_key
 
+from jobs.operations import sessions
 from jobs.operations.actor import Actor, admit, need_recent, of
 from jobs.outcomes import Refused
 from jobs.verbs import audited
@@ -73,8 +75,12 @@ def new_device(user: Any, key: str | None = None) -> TOTPDevice:
     return TOTPDevice(user=user, name="app", key=key or default_key(), confirmed=True)
 
 
-def enrol(key: str, code: str, *, actor: Any, using: str = DEFAULT_DB_ALIAS) -> None:
+def enrol(
+    key: str, code: str, *, actor: Any, session: str | None = None, using: str = DEFAULT_DB_ALIAS
+) -> None:
     """Make the device with this secret the person's second factor, once it has shown a right code.
+
+    All other sessions of the person end; `session` is the key of the one that goes on.
 
     Raises Refused SECOND_FACTOR_WRONG, SECOND_FACTOR_THERE (another form was faster), LOGIN_NOT_RECENT.
     """
@@ -84,19 +90,24 @@ def enrol(key: str, code: str, *, actor: Any, using: str = DEFAULT_DB_ALIAS) -> 
             raise Refused("SECOND_FACTOR_THERE")
         if not new_device(by.user, key).verify_token(_digits(code)):
             raise Refused("SECOND_FACTOR_WRONG")
+        sessions.end(by.user, keep=session, using=using)
         _audit(using, "enrol_second_factor", by, by.user, "", after=True)
 
 
-def remove(*, actor: Any, using: str = DEFAULT_DB_ALIAS) -> None:
-    """Take the person's own device away. Raises Refused SECOND_FACTOR_NONE, LOGIN_NOT_RECENT."""
+def remove(*, actor: Any, session: str | None = None, using: str = DEFAULT_DB_ALIAS) -> None:
+    """Take the person's own device away. All other sessions of the person end, as in `enrol`.
+
+    Raises Refused SECOND_FACTOR_NONE, LOGIN_NOT_RECENT.
+    """
     with transaction.atomic(using):
         by = _locked(actor, using)
         _take(by.user, using)
+        sessions.end(by.user, keep=session, using=using)
         _audit(using, "remove_second_factor", by, by.user, "", after=False)
 
 
 def reset(username: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> None:
-    """Take somebody's device away who lost it.
+    """Take somebody's device away who lost it; all sessions of that person end.
 
     Raises Refused USER_UNKNOWN, SECOND_FACTOR_NONE, and what `admit` does.
     """
@@ -106,15 +117,21 @@ def reset(username: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALI
         user = get_user_model()._default_manager.using(using).filter(username=username).first()  # noqa: SLF001
         if user is None:
             raise Refused("USER_UNKNOWN", user=username)
+        lock(user, using)
         _take(user, using)
+        sessions.end(user, keep=None, using=using)
         _audit(using, "reset_second_factor", by, user, reason, after=False)
 
 
-def _locked(actor: Any, using: str) -> Actor:
-    """Return the person, his row locked: two forms of one person follow one another."""
-    need_recent()
+def lock(user: Any, using: str = DEFAULT_DB_ALIAS) -> None:
+    """Hold the person's row until the transaction ends: forms and log-ins of one person take turns."""
     people = get_user_model()._default_manager.using(using)  # noqa: SLF001
-    people.select_for_update().filter(pk=actor.pk).first()
+    people.select_for_update().filter(pk=user.pk).first()
+
+
+def _locked(actor: Any, using: str) -> Actor:
+    need_recent()
+    lock(actor, using)
     return of(actor)
 
 

@@ -25,6 +25,7 @@ from jobs.ledger import indexed
 from jobs.ledger.reading import reading
 from jobs.models import ApiToken, Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState
+from jobs.operations import planworth
 from jobs.operations.actor import CANCEL, HOLD, RETRY, admit
 from jobs.outcomes import Refused
 from jobs.status import CLAIMABLE, TERMINAL, UNFINISHED, JobStatus
@@ -75,9 +76,10 @@ class Found(NamedTuple):
     queue: str
     hold: str
     created_at: datetime
+    label: str
 
 
-FIELDS = ("id", "state_version", "status", "kind", "queue", "hold_reason", "created_at")
+FIELDS = ("id", "state_version", "status", "kind", "queue", "hold_reason", "created_at", "label")
 
 
 def prepare(
@@ -115,7 +117,7 @@ def prepare(
             queues=sorted({one.queue for one in found}),
             total=len(found),
             left_out=len(set(ids)) - len(found) if ids else 0,
-            summary=_summary(found),
+            summary=_summary(found) | planworth.worth(found, using),
             created_at=now,
             created_by=by,
             expires_at=now + GOOD_FOR,

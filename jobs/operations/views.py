@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from jobs.models import SavedView
 from jobs.operations.actor import admit
@@ -52,6 +52,8 @@ def forget(view_id: int, *, actor: Any) -> None:
 
 def seen_by(user: Any, page: str) -> list[SavedView]:
     """Return the person's own views of a list, then the newest that others share, by name."""
-    own = SavedView.objects.filter(owner=user, page=page).order_by("name")[:MOST]
-    others = SavedView.objects.filter(page=page, shared=True).exclude(owner=user).order_by("name")[:MOST]
-    return [*own, *others]
+    seen = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page).select_related("owner")
+    own_first = ExpressionWrapper(Q(owner=user), output_field=BooleanField())
+    found = list(seen.order_by(own_first.desc(), "name")[: 2 * MOST])
+    own = [view for view in found if view.owner_id == user.pk]
+    return [*own[:MOST], *found[len(own) :][:MOST]]

@@ -442,8 +442,8 @@ def _minutes(b: Builder) -> None:
             if back in when:
                 add(minute, f"fence.{measure}.accepted", 1 + back % 3)
                 add(minute, f"fence.{measure}.checked", 1 + back % 3)
-        if back in (52, 51, 33, 31, 30, 12):
-            add(minute, "recovered.pending", chance.randint(1, 3), queue="payments", kind="invoices.settle")
+        add(minute, "claims", n)
+        add(minute, "claims_empty", int(n * chance.uniform(0.006, 0.017)))
         slow = 2.6 if back < 30 else 1.0
         for queue, share in (("payments", 0.4), ("mail", 0.35), ("render", 0.25)):
             for bound, part in zip(

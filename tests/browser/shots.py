@@ -10,12 +10,15 @@ import os
 import secrets
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 200_000
 """Bytes: a picture that is larger is a fault."""
+View = tuple[str, str, str, int, int]
+"""Name, address, scheme, width and height of a picture."""
 
 
 def main(folder: Path) -> int:
@@ -50,14 +53,13 @@ def _photograph(folder: Path) -> int:
 
     call_command("migrate", verbosity=0)
     world = data.build()
-    _cases()
     cookie = _log_in()
     server = LiveServer("localhost")
     too_large = []
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=needs.browser(), args=["--no-sandbox"])
-            for name, path, scheme, width, height in _views(world):
+            for name, path, scheme, width, height in _all(world):
                 picture = _take(browser, server.url, cookie, path, scheme, width, height)
                 (folder / f"{name}.png").write_bytes(picture)
                 print(f"shots: {name}.png, {len(picture) // 1000} kB")
@@ -71,16 +73,27 @@ def _photograph(folder: Path) -> int:
     return 1 if too_large else 0
 
 
-def _views(world: Any) -> list[tuple[str, str, str, int, int]]:
-    """Return name, address, scheme, width and height of each picture."""
+def _all(world: Any) -> Iterator[View]:
+    """Yield the pictures; before the last ones the afternoon turns bad."""
+    yield from _jobs(world)
+    _cases()
+    yield from _people()
+
+
+def _jobs(world: Any) -> list[View]:
     job = f"/jobs/{world.jobs['uncertain']}/"
     return [
-        ("overview-light", "/", "light", 1440, 1180),
         ("jobs-light", "/jobs/", "light", 1440, 1180),
         ("job-light", job, "light", 1440, 1500),
         ("job-dark", job, "dark", 1440, 1500),
         ("jobs-phone", "/jobs/", "light", 390, 844),
         ("force-cancel-light", f"/jobs/{world.jobs['running']}/force-cancel/", "light", 1440, 640),
+    ]
+
+
+def _people() -> list[View]:
+    return [
+        ("overview-light", "/", "light", 1440, 1180),
         ("epoch-light", "/scheduler/raise/", "light", 1440, 1180),
         ("inbox-light", "/cases/", "light", 1440, 900),
         ("case-light", f"/cases/{_case()}/", "light", 1440, 1500),
@@ -110,6 +123,11 @@ def _cases() -> None:
     case(18, "conflict", label="INV-4460 to orchard", amount="42.00", sla=3600)
     case(9, "approval", label="INV-4475 to hazel", amount="980.00", status="prepared", grants=0, sla=14400)
     with build.unguarded(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jobs_job SET kind = 'invoices.settle', queue = 'payments',"
+            " label = (SELECT c.label FROM jobs_case c WHERE c.job_id = jobs_job.id)"
+            " WHERE kind = 'tests.kind'"
+        )
         cursor.execute("UPDATE jobs_effectslot SET kind = 'payments.charge' WHERE kind = 'tests.effect'")
         cursor.execute(
             "UPDATE jobs_case SET effect_kind = 'payments.charge' WHERE effect_kind = 'tests.effect'"

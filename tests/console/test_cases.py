@@ -87,7 +87,7 @@ def test_page_tells_what_we_did_what_was_heard_and_who_may_still_act(viewer):
 
 def test_page_says_what_each_ruling_will_do_to_who_may_not_rule(viewer):
     answer = page(viewer, scene.unknown().case)
-    assert "Will send pay acme 42 EUR once more" in text_of(answer)
+    assert "Will send pay acme, 42.00 EUR once more" in text_of(answer)
     assert 'name="verdict"' not in answer.content.decode()
     assert "/rule/" not in answer.content.decode()
     assert "/take/" not in answer.content.decode()
@@ -186,7 +186,7 @@ def test_abandon_asks_once_more_and_says_what_it_will_do(adjudicator):
     first = post(adjudicator, case, "rule", seen_as=sight, verdict="abandon", **why("too_late"))
     assert first.status_code == 200
     said = text_of(first)
-    assert "Gives pay acme 42 EUR up" in said
+    assert "Gives pay acme, 42.00 EUR up" in said
     assert "Nothing is written yet" in said
     assert Ruling.objects.count() == 0
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', first.content.decode()))

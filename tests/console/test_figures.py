@@ -67,7 +67,8 @@ def test_flow_adds_up_what_happened_in_its_hour_and_leaves_the_running_minute_ou
         (-1, figures.LATENCY, "b", 100, 3),
         (-1, "refused.commit.GENERATION", "", 0, 1),
         (-2, "refused.renew.EPOCH", "", 0, 1),
-        (-3, "recovered.pending", "a", 0, 4),
+        (-3, figures.CLAIMS, "", 0, 40),
+        (-3, figures.EMPTY, "", 0, 4),
         (-3, figures.FAILED, "", 0, 6),
         (-3, "something.else", "", 0, 99),
     )
@@ -76,8 +77,8 @@ def test_flow_adds_up_what_happened_in_its_hour_and_leaves_the_running_minute_ou
     assert [(bins[0].commits, bins[59].commits), sum(b.commits for b in bins)] == [(5, 7), 12]
     assert bins[59].latency == {100: 5}
     assert [
-        sum(getattr(b, name) for b in bins) for name in ("refused", "recovered", "failed", "unknown")
-    ] == [2, 4, 6, 0]
+        sum(getattr(b, name) for b in bins) for name in ("refused", "claims", "empty", "failed", "unknown")
+    ] == [2, 40, 4, 6, 0]
 
 
 @pytest.mark.django_db
@@ -133,5 +134,16 @@ def test_charts_say_in_words_what_they_draw():
     bins = figures.flow(NOW, hours=1)
     assert "60 commits in all" in overview.commits(bins, 1).description
     assert "within 750 ms" in overview.latency(bins).description
-    empty = overview.latency(figures.flow(NOW + timedelta(days=9), hours=1))
+    later = figures.flow(NOW + timedelta(days=9), hours=1)
+    empty = overview.latency(later)
     assert (empty.empty, empty.description) == (True, "No job was committed.")
+    assert overview.contention(later).empty
+
+
+@pytest.mark.django_db
+def test_contention_is_the_share_of_claims_that_found_nothing_and_is_not_drawn_where_none_was_made():
+    write((-9, figures.CLAIMS, "", 0, 30), (-5, figures.CLAIMS, "", 0, 10), (-5, figures.EMPTY, "", 0, 1))
+    chart = overview.contention(figures.flow(NOW, hours=1))
+    assert (chart.headline, chart.empty) == ("2.5 %", False)
+    assert chart.description == "Of 40 claims that a sign of work prompted, 2.5 % found nothing."
+    assert chart.lines[0][1].count("M") == 2

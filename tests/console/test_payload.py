@@ -3,13 +3,17 @@
 import json
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 
 from console import payload
 from console.payload import Payload
 from jobs import handlers
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Case, Job
+from jobs.operations import cases, docket
 from tests import build
+from tests.console import matters
+from tests.operations import scene
 
 pytestmark = pytest.mark.looks_alike
 
@@ -83,6 +87,7 @@ def test_secret_of_a_job_is_on_no_page(browse):
     ).landed
     other = build.claim(Job.objects.enqueue("tests.secretive", arguments, now=build.T0).job_id)
     Job.objects.uncertain(other, "no answer", now=build.at(1))
+    case = Case.objects.get(job_id=build.id_of(other))
     client = browse("admin")
     urls = [
         reverse("admin:jobs"),
@@ -91,15 +96,31 @@ def test_secret_of_a_job_is_on_no_page(browse):
         reverse("admin:jobs_attempt_changelist"),
         reverse("admin:jobs_attempt_change", args=[Attempt.objects.get(job_id=job_id).pk]),
         reverse("admin:jobs_effectslot_changelist"),
-        reverse("admin:jobs_effectslot_change", args=[other_slot(other)]),
+        reverse("admin:jobs_effectslot_change", args=[case.effect_id]),
+        reverse("admin:case", args=[case.pk]),
+        reverse("admin:casefile", args=[case.pk]),
     ]
     pages = [client.get(url).content.decode() for url in urls]
     assert [url for url, page in zip(urls, pages, strict=True) if SECRET in page] == []
     assert "fine" in pages[1]
     assert pages[1].count("redacted") >= 5
+    assert SECRET not in json.dumps(docket.document(cases.look(case.pk), []), default=str)
 
 
-def other_slot(lease):
-    from jobs.models import EffectSlot
-
-    return EffectSlot.objects.get(job_id=build.id_of(lease)).pk
+@pytest.mark.django_db
+def test_secret_of_an_effect_is_in_no_window_and_on_no_page(browse):
+    matter = scene.unknown(redact=("secretive",))
+    text = json.dumps({"secretive": SECRET, "token": SECRET, "ok": "fine"})
+    with build.unguarded(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jobs_effectslot SET payload = %s, conflict_payload = %s, response = %s",
+            [text, text, text],
+        )
+    matters.evidence(matter.case, body=text)
+    client = browse("admin")
+    urls = [reverse("admin:jobs_effectslot_change", args=[matter.slot.pk])]
+    urls += [reverse(f"admin:{name}", args=[matter.case.pk]) for name in ("case", "casefile")]
+    pages = [client.get(url).content.decode() for url in urls]
+    pages.append(json.dumps(docket.document(matter.look(), []), default=str))
+    assert [SECRET in page for page in pages] == [False] * 4
+    assert pages[0].count("fine") == 3

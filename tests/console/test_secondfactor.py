@@ -3,13 +3,10 @@
 import html
 import re
 import time
-from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
-from django_otp.oath import TOTP
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from jobs.models import AuditEntry
@@ -17,6 +14,8 @@ from jobs.operations import factors
 from tests import build
 from tests.commands.conftest import manage
 from tests.console import urltable
+from tests.console.codes import code, no_wait, wrong
+from tests.console.people import log_in
 
 pytestmark = pytest.mark.django_db
 LOG_IN, PAGE = "/login/", "/account/"
@@ -33,18 +32,6 @@ def device(ada):
     return TOTPDevice.objects.create(user=ada, name="app", confirmed=True)
 
 
-def code(device, step=0):
-    """Return what the app shows now, or some steps of 30 seconds later."""
-    totp = TOTP(bytes.fromhex(device.key))
-    totp.time = time.time() + 30 * step
-    return f"{totp.token():06d}"
-
-
-def wrong(device):
-    near = {code(device, step) for step in (-2, -1, 0, 1, 2)}
-    return next(text for text in map("{:06d}".format, range(10)) if text not in near)
-
-
 def password(client, **more):
     return client.post(LOG_IN, {"username": "ada", "password": "right", **more})
 
@@ -53,24 +40,18 @@ def logged_in(client):
     return "_auth_user_id" in client.session
 
 
-def no_wait(device):
-    """Let the time pass that a wrong code costs."""
-    past = timezone.now() - timedelta(hours=1)
-    TOTPDevice.objects.filter(pk=device.pk).update(throttling_failure_timestamp=past)
-
-
 def test_person_with_a_device_is_logged_in_by_password_and_code_and_not_by_one_of_them(client, device):
     answer = password(client, next="/jobs/")
     assert answer.status_code == 200
     assert 'name="code_of_device"' in answer.content.decode()
     assert not logged_in(client)
     assert client.get("/").status_code == 302
-    shown = code(device)
+    shown = code(device.bin_key)
     answer = client.post(LOG_IN, {"code_of_device": f"{shown[:3]} {shown[3:]}", "next": "/jobs/"})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/jobs/")
     assert logged_in(client)
     other = Client()
-    assert other.post(LOG_IN, {"code_of_device": code(device, 1)}).status_code == 200
+    assert other.post(LOG_IN, {"code_of_device": code(device.bin_key, 1)}).status_code == 200
     assert not logged_in(other)
     password(other)
     assert "each is good once" in other.post(LOG_IN, {"code_of_device": shown}).content.decode()
@@ -93,7 +74,7 @@ def test_password_that_was_right_is_forgotten_when_time_passes_or_the_account_ch
         type(ada).objects.filter(pk=ada.pk).update(is_active=False)
     else:
         device.delete()
-    answer = client.post(LOG_IN, {"code_of_device": code(device)})
+    answer = client.post(LOG_IN, {"code_of_device": code(device.bin_key)})
     assert "begin with the password again" in answer.content.decode()
     assert not logged_in(client)
 
@@ -102,17 +83,17 @@ def test_wrong_codes_make_the_device_wait_and_lock_the_name_out_like_wrong_passw
     client, device, settings
 ):
     password(client)
-    bad = wrong(device)
+    bad = wrong(device.bin_key)
     assert "not the code" in client.post(LOG_IN, {"code_of_device": bad}).content.decode()
-    waits = client.post(LOG_IN, {"code_of_device": code(device)})
+    waits = client.post(LOG_IN, {"code_of_device": code(device.bin_key)})
     assert "the next one is looked at in 1 s" in waits.content.decode()
     answers = []
     for _ in range(settings.AXES_FAILURE_LIMIT - 1):
-        no_wait(device)
+        no_wait()
         answers.append(client.post(LOG_IN, {"code_of_device": bad}).status_code)
     assert answers[-1] == 429
-    no_wait(device)
-    assert client.post(LOG_IN, {"code_of_device": code(device)}).status_code == 429
+    no_wait()
+    assert client.post(LOG_IN, {"code_of_device": code(device.bin_key)}).status_code == 429
     assert password(Client()).status_code == 429
     assert not logged_in(client)
 
@@ -127,10 +108,10 @@ def test_enrolling_takes_a_right_code_and_is_audited_without_the_secret(client, 
     assert found[1] in page.replace(" ", "")
     assert '<path class="qr-dark" d="M4 4h1v1h-1z' in page
     begun = factors.new_device(ada, client.session["second_factor_begun"])
-    refused = client.post(PAGE, {"do": "confirm", "code": wrong(begun)})
+    refused = client.post(PAGE, {"do": "confirm", "code": wrong(begun.bin_key)})
     assert refused.status_code == 409
     assert not TOTPDevice.objects.exists()
-    assert client.post(PAGE, {"do": "confirm", "code": code(begun)}).status_code == 302
+    assert client.post(PAGE, {"do": "confirm", "code": code(begun.bin_key)}).status_code == 302
     device = TOTPDevice.objects.get()
     assert (device.user, device.key, device.confirmed) == (ada, begun.key, True)
     page = client.get(PAGE).content.decode()
@@ -140,7 +121,7 @@ def test_enrolling_takes_a_right_code_and_is_audited_without_the_secret(client, 
     assert (entry.action, entry.actor, entry.object_id) == ("enrol_second_factor", "ada", "ada")
     assert begun.key not in f"{entry.before}{entry.after}"
     client.post(PAGE, {"do": "begin"})
-    client.post(PAGE, {"do": "confirm", "code": code(begun, 1)})
+    client.post(PAGE, {"do": "confirm", "code": code(begun.bin_key, 1)})
     assert TOTPDevice.objects.count() == 1
 
 
@@ -148,14 +129,14 @@ def test_removing_asks_a_recent_log_in_with_password_and_code(client, ada, devic
     client.force_login(ada)
     assert "Your password" in client.post(PAGE, {"do": "remove"}).content.decode()
     sent = {"do": "remove", "who": "1", "password": "right"}
-    for given in (wrong(device), ""):
+    for given in (wrong(device.bin_key), ""):
         answer = client.post(PAGE, {**sent, "code_of_device": given})
         assert "not the code" in answer.content.decode()
-        no_wait(device)
+        no_wait()
     assert TOTPDevice.objects.exists()
-    answer = client.post(PAGE, {**sent, "password": "no", "code_of_device": code(device)})
+    answer = client.post(PAGE, {**sent, "password": "no", "code_of_device": code(device.bin_key)})
     assert "not your password" in answer.content.decode()
-    assert client.post(PAGE, {**sent, "code_of_device": code(device)}).status_code == 302
+    assert client.post(PAGE, {**sent, "code_of_device": code(device.bin_key)}).status_code == 302
     assert not TOTPDevice.objects.exists()
     assert AuditEntry.objects.get().action == "remove_second_factor"
 
@@ -173,7 +154,7 @@ def test_code_is_asked_once_more_in_the_middle_of_a_form_and_its_words_are_kept(
     sent = {"version": seen[1], "reason": "my own words", "confirmed": "1"}
     asked = client.post(url, sent).content.decode()
     assert 'name="code_of_device"' in asked
-    back = client.post(url, {**sent, "who": "1", "password": "right", "code_of_device": code(device)})
+    back = client.post(url, {**sent, "who": "1", "password": "right", "code_of_device": code(device.bin_key)})
     assert "my own words" in back.content.decode()
     assert "proved_at" in client.session
 
@@ -200,12 +181,47 @@ def test_where_a_second_factor_is_required_staff_without_one_get_no_further_than
     assert "asks a second factor of all staff" in client.get(PAGE).content.decode()
     client.post(PAGE, {"do": "begin"})
     begun = factors.new_device(ada, client.session["second_factor_begun"])
-    client.post(PAGE, {"do": "confirm", "code": code(begun)})
+    client.post(PAGE, {"do": "confirm", "code": code(begun.bin_key)})
     assert client.get(reverse("admin:password_change")).status_code == 200
     assert client.post(reverse("admin:logout")).status_code == 200
     password(client)
-    client.post(LOG_IN, {"code_of_device": code(TOTPDevice.objects.get(), 1)})
+    client.post(LOG_IN, {"code_of_device": code(TOTPDevice.objects.get().bin_key, 1)})
     assert client.get(reverse("admin:password_change")).status_code == 200
+
+
+@pytest.mark.parametrize("change", ["enrolled", "removed", "reset", "password"])
+def test_changed_log_in_ends_the_other_sessions_of_that_person_and_no_others(
+    client, ada, django_user_model, change
+):
+    if change != "enrolled":
+        TOTPDevice.objects.create(user=ada, name="app", confirmed=True)
+    here, there, bob = client, Client(), Client()
+    log_in(here, ada)
+    log_in(there, ada)
+    log_in(bob, django_user_model.objects.create_user("bob", is_staff=True))
+    if change == "enrolled":
+        here.post(PAGE, {"do": "begin"})
+        begun = factors.new_device(ada, here.session["second_factor_begun"])
+        here.post(PAGE, {"do": "confirm", "code": wrong(begun.bin_key)})
+        assert there.get(PAGE).status_code == 200
+        answer = here.post(PAGE, {"do": "confirm", "code": code(begun.bin_key)})
+    elif change == "removed":
+        answer = here.post(PAGE, {"do": "remove"})
+    elif change == "reset":
+        django_user_model.objects.create_superuser("root")
+        manage("second_factor", "reset", "ada", "--as", "root", "--reason", "lost the telephone")
+        assert here.get(PAGE).status_code == 302
+        log_in(here, ada)
+        answer = here.get(PAGE)
+    else:
+        words = {
+            "old_password": "right",
+            "new_password1": "quite-another-1",
+            "new_password2": "quite-another-1",
+        }
+        answer = here.post(reverse("admin:password_change"), words)
+    assert answer.status_code in (200, 302)
+    assert [c.get(PAGE).status_code for c in (here, there, bob)] == [200, 302, 200]
 
 
 def test_lost_device_is_taken_away_by_who_may_change_accounts_and_nobody_else(ada, device, django_user_model):

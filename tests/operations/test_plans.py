@@ -98,6 +98,27 @@ def test_retry_of_250_jobs_skips_what_changed_and_names_it(ola):
     assert Job.objects.get(kind=handlers.PLAN).status == JobStatus.SUCCEEDED
 
 
+def test_plan_keeps_what_is_at_stake_and_the_rows_that_most_hangs_on(ola):
+    ids = []
+    for amounts in (("7.50",), (), ("120.00", "0.25"), ("5.00",)):
+        lease = build.running()
+        for n, amount in enumerate(amounts):
+            values: Any = {
+                "amount": amount,
+                "currency": "EUR",
+                "status": "committed",
+                "response": "{}",
+                "grants": 1,
+            }
+            build.effect(lease, slot=f"s{n}", **values)
+        ids.append(build.id_of(lease))
+    plan = prepare("cancel", ola, ids=ids)
+    assert plan.summary["amounts"] == {"EUR": "132.7500"}
+    rows = plan.summary["largest"]
+    assert [row["job_id"] for row in rows] == [str(ids[n]) for n in (2, 0, 3, 1)]
+    assert (rows[0]["amounts"], rows[3]["amounts"]) == ({"EUR": "120.2500"}, {})
+
+
 @pytest.mark.parametrize(
     ("action", "states"),
     [

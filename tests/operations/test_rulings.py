@@ -419,6 +419,7 @@ def test_a_job_that_gave_itself_up_is_ruled_on_as_one_effect(ada, bea):
     lease = build.job(JobStatus.UNCERTAIN)
     matter = scene.Matter(lease)
     assert matter.slot.kind == "job"
+    assert matter.case.label == matter.job.kind
     assert matter.look().kind_known
     assert isinstance(matter.rule("did_not_happen", ada), Proposed)
     assert matter.approve(bea).job_status == "pending"

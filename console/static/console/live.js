@@ -37,8 +37,8 @@
     if (clock) {
       put(clock, new Date(now()).toISOString().slice(11, 19) + " UTC");
       const local = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
-      const same = new Date().getTimezoneOffset() === 0;
-      put(document.getElementById("local-clock"), same ? "" : "(" + local + ")");
+      const beside = document.getElementById("local-clock");
+      put(beside, new Date().getTimezoneOffset() === 0 ? "" : beside.dataset.says.replace("TIME", local));
     }
   }
   count();
