@@ -10,11 +10,12 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from console import environment
+from jobs.api.problems import Problem
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 400: the address or the form cannot be read."""
-    return _page(400)
+    return _page(400) if not _is_api(request) else Problem("bad-request").response()
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -31,6 +32,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def broken(request: HttpRequest) -> HttpResponse:
     """Answer 500. The database may be what broke, so the page asks it nothing."""
+    if _is_api(request):
+        safe = request.method in ("GET", "HEAD")
+        return Problem("internal", outcome="not_started" if safe else "unknown").response()
     return _page(500)
 
 
@@ -49,6 +53,11 @@ def locked_out(
     answer = _page(429, now=now, opens_at=max(now, opens_at))
     answer["Retry-After"] = str(max(1, int((opens_at - now).total_seconds())))
     return answer
+
+
+def _is_api(request: HttpRequest) -> bool:
+    """Whether a program asks: what fails before the API's own views is told to it in their words."""
+    return request.path.startswith("/api/")
 
 
 def _page(status: int, **context: Any) -> HttpResponse:

@@ -37,7 +37,7 @@ _LOOKS_LIKE = {
     Family.FENCE: r".*_LEASE_LOST|.*_LEASE_OWNER_.*|.*_STATE_INCONSISTENT",
     Family.LIMIT: r".*_QUEUE_FULL|.*_MAX_ATTEMPTS|.*_ADMISSION_.*|.*_EXCEEDED",
 }
-_SHAPE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+SHAPE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _registry: dict[str, ErrorCode] = {}
 
 
@@ -62,7 +62,7 @@ def register(code: str, family: Family, *, retryable: bool = False, meaning: str
 
 def is_well_formed(code: str) -> bool:
     """Return whether `code` is written as codes are: LIKE_THIS, at most 80 characters."""
-    return len(code) <= 80 and _SHAPE.fullmatch(code) is not None
+    return len(code) <= 80 and SHAPE.fullmatch(code) is not None
 
 
 def lookup(code: str) -> ErrorCode | None:

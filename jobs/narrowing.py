@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-_AGE = re.compile(r"([<>]?)\s*([0-9]{1,5})\s*([smhd])", re.ASCII)
+AGE = re.compile(r"([<>]?)\s*([0-9]{1,5})\s*([smhd])", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _HEX = re.compile(r"[0-9a-f]{4,32}", re.ASCII)
 OLDEST = timedelta(days=100 * 365)
@@ -17,7 +17,7 @@ ANY = "any"
 
 def age(text: str) -> tuple[bool, timedelta] | None:
     """Return (older, length) of `24h`, `<24h` or `>7d`; None for what is none."""
-    match = _AGE.fullmatch(text.strip())
+    match = AGE.fullmatch(text.strip())
     return (match[1] == ">", timedelta(seconds=int(match[2]) * _UNITS[match[3]])) if match else None
 
 

@@ -51,6 +51,7 @@ class ArtefactsView(WorkerView):
 
     parser_classes = (Bytes,)
     queries = {"POST": {"name": schema.TEXT | {"pattern": f"^{_NAME.pattern}$"}}}
+    needed = ("name",)
     answers = {
         "POST": {201: schema.record({"key": schema.TEXT, "bytes": schema.WHOLE, "sha256": schema.TEXT})}
     }

@@ -45,7 +45,7 @@ class BatchView(View):
 
     def post(self, request: Request) -> Response:
         caller = Caller.of(request)
-        header, trace = request.META.get("HTTP_IDEMPOTENCY_KEY"), self.trace(request)
+        header, trace = request.META.get("HTTP_IDEMPOTENCY_KEY"), self.trace_of(request)
         wishes = _wishes(caller, self.body(request)["jobs"], header, trace)
         with transaction.atomic(using=Job.objects.db):
             answers = _enqueue(wishes)

@@ -62,17 +62,12 @@ class ClaimBody(Strict):
     queues = Several(Name(most=100), most=QUEUES)
     kinds = Several(Name(most=120), most=KINDS_PER_CLAIM)
     limit = Whole(least=1, most=MOST, required=False)
-    wait = Seconds(required=False)
+    wait = Seconds(most=LONGEST_WAIT, required=False)
     holding = Several(Id(), least=0, most=10_000, required=False)
 
     def validate_kinds(self, value: list[str]) -> list[str]:
         if own := sorted({DRILL, PLAN} & set(value)):
             raise serializers.ValidationError(_("%s is run by the product's own workers only.") % own[0])
-        return value
-
-    def validate_wait(self, value: float) -> float:
-        if not 0 <= value <= LONGEST_WAIT:
-            raise serializers.ValidationError(_("From 0 to %s seconds.") % LONGEST_WAIT)
         return value
 
 
@@ -111,7 +106,7 @@ class ClaimsView(WorkerView):
         for queue in body["queues"]:
             if not caller.may_use(queue):
                 raise Problem("forbidden", _("The token is not for the queue %s.") % queue)
-        claim = Claim(caller, body, self.trace(request))
+        claim = Claim(caller, body, self.trace_of(request))
         claim.register()
         if "holding" in body:
             claim.give_back({attempt.hex for attempt in body["holding"]})

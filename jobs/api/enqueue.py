@@ -32,7 +32,7 @@ class EnqueueBody(Strict):
     kind = Text()
     arguments = Object(required=False)
     queue = Text(required=False)
-    priority = Whole(required=False)
+    priority = Whole(least=-100, most=100, required=False)
     delay = Seconds(required=False)
     due_at = Instant(required=False)
     deadline = Seconds(required=False)
@@ -41,7 +41,7 @@ class EnqueueBody(Strict):
     unique_scope = Choice(["unfinished", "ever"], required=False)
     label = Text(required=False)  # type: ignore[assignment]  # a field of ours that is named as one of its own
     parent_id = Id(required=False)
-    max_attempts = Whole(required=False)
+    max_attempts = Whole(least=1, most=10_000, required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         errors = {

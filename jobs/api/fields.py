@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 from rest_framework.fields import empty
 
+from jobs.admission import LONGEST_DELAY
 from jobs.api import schema
 from jobs.api.schema import Schema
 
@@ -159,6 +160,23 @@ class Text(_Typed):
         return schema.TEXT | {name: bound for name, bound in bounds.items() if bound}
 
 
+class Shaped(Text):
+    """Text that matches `shape` as a whole; `told` says so to whoever gave another."""
+
+    def __init__(self, shape: re.Pattern[str], told: Any, **more: Any) -> None:
+        super().__init__(**more)
+        self.shape, self.told = shape, told
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not self.shape.fullmatch(text):
+            raise serializers.ValidationError(self.told)
+        return text
+
+    def described(self) -> Schema:
+        return super().described() | {"pattern": f"^{self.shape.pattern}$"}
+
+
 class Reason(Text):
     """Why a person does it, in his own words."""
 
@@ -213,13 +231,23 @@ class Whole(_Typed):
 
 
 class Seconds(_Typed):
-    """A duration in seconds, fractions allowed."""
+    """A duration of 0 to `most` seconds, fractions allowed."""
 
     expected = _("A number of seconds is needed here.")
-    schema: ClassVar[Schema] = {"type": "number", "minimum": 0}
+
+    def __init__(self, *, most: float = LONGEST_DELAY, **more: Any) -> None:
+        super().__init__(**more)
+        self.most = most
 
     def to_internal_value(self, data: Any) -> float:
-        return float(data) if type(data) in (int, float) and abs(data) < 2**53 else self.refuse()
+        if type(data) not in (int, float):
+            self.refuse()
+        if not 0 <= data <= self.most:
+            raise serializers.ValidationError(_("From 0 to %s seconds.") % f"{self.most:.0f}")
+        return float(data)
+
+    def described(self) -> Schema:
+        return {"type": "number", "minimum": 0, "maximum": self.most}
 
 
 class Flag(_Typed):

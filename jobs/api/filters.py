@@ -246,6 +246,8 @@ def _described(one: django_filters.Filter) -> Schema:
             return schema.ID
         case Since():
             return schema.INSTANT
+        case Age():
+            return schema.TEXT | {"pattern": rf"^\s*{narrowing.AGE.pattern}\s*$"}
         case OneOf():
             return schema.words(word for word, _label in given["choices"])
     return schema.TEXT | {"minLength": 1, "maxLength": 200}
@@ -265,11 +267,9 @@ def garbled(query: QueryDict, raw: str) -> None:
 
 
 def unknown(query: QueryDict, known: Iterable[str] = ()) -> None:
-    """Refuse a query with a name that is not known."""
-    if strangers := [name for name in query if name not in known]:
-        raise Problem(
-            "invalid-query",
-            errors=[
-                {"parameter": name[:80], "detail": _("there is no such parameter")} for name in strangers[:20]
-            ],
-        )
+    """Refuse a query with a name that is not known, or with one twice: the last would count unseen."""
+    wrong = {name: _("is given too often") for name, values in query.lists() if len(values) > 1}
+    wrong |= {name: _("there is no such parameter") for name in query if name not in known}
+    if wrong:
+        errors = [{"parameter": name[:80], "detail": detail} for name, detail in wrong.items()]
+        raise Problem("invalid-query", errors=errors[:20])

@@ -50,7 +50,7 @@ class JobsView(View):
 
     def post(self, request: Request) -> Response:
         given, header = self.body(request), request.META.get("HTTP_IDEMPOTENCY_KEY")
-        job, created = enqueue(Caller.of(request), given, header, self.trace(request))
+        job, created = enqueue(Caller.of(request), given, header, self.trace_of(request))
         return Response(
             receipt(job) | {"created": created},
             status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,

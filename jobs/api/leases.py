@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,7 +17,7 @@ from rest_framework.response import Response
 from jobs import admission, canon, errors, redact
 from jobs.api.auth import Caller
 from jobs.api.claims import BEAT_GRAIN, WorkerBody
-from jobs.api.fields import Anything, Choice, Flag, Instant, Seconds, Several, Strict, Text, Whole
+from jobs.api.fields import Anything, Choice, Flag, Instant, Seconds, Several, Shaped, Strict, Text, Whole
 from jobs.api.presented import (
     EACH,
     LANDED,
@@ -217,12 +218,12 @@ class EndingBody(Strict):
 class CodedBody(EndingBody):
     """An ending with an error code."""
 
-    error_code = Text(least=1, most=80)
-
-    def validate_error_code(self, value: str) -> str:
-        if not errors.is_well_formed(value):
-            raise serializers.ValidationError(_("An error code is written LIKE_THIS, at most 80 characters."))
-        return value
+    error_code = Shaped(
+        errors.SHAPE,
+        gettext_lazy("An error code is written LIKE_THIS, at most 80 characters."),
+        least=1,
+        most=80,
+    )
 
 
 class FailBody(CodedBody):
@@ -230,9 +231,6 @@ class FailBody(CodedBody):
 
     retry_after = Seconds(required=False)
     traceback = Text(required=False)
-
-    def validate_retry_after(self, value: float) -> float:
-        return _delay(value)
 
 
 class WaitBody(Strict):
@@ -244,9 +242,6 @@ class WaitBody(Strict):
     reason = Choice([reason.value for reason in WaitReason], required=False)
     effect_id = Text(least=1, most=64, required=False)
     log = Text(required=False)
-
-    def validate_seconds(self, value: float) -> float:
-        return _delay(value)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         named = [name for name in ("seconds", "until", "effect_id") if name in attrs]
@@ -272,12 +267,6 @@ class UncertainBody(Strict):
         if ("effect_id" in attrs) != ("payload" in attrs):
             raise serializers.ValidationError({"effect_id": [_("Give effect_id and payload, or neither.")]})
         return attrs
-
-
-def _delay(value: float) -> float:
-    if not 0 <= value <= admission.LONGEST_DELAY:
-        raise serializers.ValidationError(_("Seconds, from 0 to ten years."))
-    return value
 
 
 class EndingView(WorkerView):

@@ -16,7 +16,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.settings import patched_settings
 from drf_spectacular.utils import OpenApiParameter
 
-from jobs.api import schema
+from jobs.api import links, schema
 from jobs.api.artefacts import Bytes
 from jobs.api.schema import FLAG, ID, TEXT, WHOLE, Schema, record
 
@@ -69,10 +69,26 @@ class Described(AutoSchema):
             for name in re.findall(r"{(\w+)}", self.path)
         ]
         queries = getattr(self.view, "queries", {}).get(self.method, {})
-        found += [OpenApiParameter(name, told, OpenApiParameter.QUERY) for name, told in queries.items()]
-        for name in getattr(self.view, "conditions", {}).get(self.method, ()):
+        needed = getattr(self.view, "needed", ())
+        found += [
+            OpenApiParameter(name, told, OpenApiParameter.QUERY, required=name in needed)
+            for name, told in queries.items()
+        ]
+        conditions = getattr(self.view, "conditions", {}).get(self.method, ())
+        for name in conditions:
             description, told = HEADERS[name]
             found.append(OpenApiParameter(name, told, OpenApiParameter.HEADER, description=description))
+        if {"If-Match", "If-None-Match"} & set(conditions):
+            tag = "The version that this is, for If-Match and If-None-Match."
+            codes = [
+                *getattr(self.view, "answers", {})[self.method],
+                *([304] if "If-None-Match" in conditions else []),
+            ]
+            found.append(
+                OpenApiParameter(
+                    "ETag", TEXT, OpenApiParameter.HEADER, required=True, description=tag, response=codes
+                )
+            )
         return found
 
     def get_request_serializer(self) -> Any:
@@ -138,6 +154,7 @@ def document() -> dict[str, Any]:
     with patched_settings(settings()):
         made = SchemaGenerator(urlconf="config.urls").get_schema(request=None, public=True)
     plain: dict[str, Any] = json.loads(json.dumps(made, default=str))
+    links.add(plain)
     return plain
 
 

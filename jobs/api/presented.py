@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.utils.translation import gettext as _
-from rest_framework import serializers
+from django.utils.translation import gettext_lazy
 
 from jobs.api import schema
 from jobs.api.auth import Caller
-from jobs.api.fields import Id, Strict, Text, Whole, parse_uuid
+from jobs.api.fields import Id, Shaped, Strict, Text, Whole, parse_uuid
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
 from jobs.api.view import View
@@ -29,22 +29,17 @@ MOST = 500
 NAME_CHARACTERS = 150
 LARGEST = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+", re.ASCII)
+_NAME_OR_NOTHING = re.compile(r"[A-Za-z0-9_.:-]*", re.ASCII)
 
 
-class Name(Text):
+class Name(Shaped):
     """A name of letters, digits and _.:- only."""
 
-    def __init__(self, *, most: int, **more: Any) -> None:
-        super().__init__(least=1, most=most, **more)
-
-    def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
-        if not _NAME.fullmatch(text):
-            raise serializers.ValidationError(_("Letters, digits and _.:- only."))
-        return text
-
-    def described(self) -> Schema:
-        return super().described() | {"pattern": "^[A-Za-z0-9_.:-]+$"}
+    def __init__(self, *, most: int, least: int = 1, **more: Any) -> None:
+        shape = _NAME if least else _NAME_OR_NOTHING
+        super().__init__(
+            shape, gettext_lazy("Letters, digits and _.:- only."), least=least, most=most, **more
+        )
 
 
 class LeaseBody(Strict):

@@ -24,7 +24,7 @@ from jobs.api import schema
 from jobs.api.auth import Caller
 from jobs.api.fields import Anything, Choice, Flag, Id, Instant, Strict, Text, Whole
 from jobs.api.leases import bad, payload_text
-from jobs.api.presented import LARGEST, LeaseBody, WorkerView, landed, lease_of, own
+from jobs.api.presented import LARGEST, LeaseBody, Name, WorkerView, landed, lease_of, own
 from jobs.api.schema import TEXT, Schema, record
 from jobs.effect_kinds import EffectKind
 from jobs.explain import clock
@@ -85,19 +85,11 @@ class PrepareBody(Strict):
 
     lease = LeaseBody()
     kind = Text(least=1, most=120)
-    slot = Text(least=1, most=120)
+    slot = Name(most=120)
     payload = Anything(required=False)
-    node_id = Text(most=120, required=False)
+    node_id = Name(least=0, most=120, required=False)
     etag = Text(most=200, required=False)
     grant_id = Id(required=False)
-
-    def validate_slot(self, value: str) -> str:
-        if not effect_kinds.NAME.fullmatch(value):
-            raise serializers.ValidationError(_("Letters, digits and _.:- only."))
-        return value
-
-    def validate_node_id(self, value: str) -> str:
-        return self.validate_slot(value) if value else value
 
 
 class PrepareView(WorkerView):

@@ -33,10 +33,13 @@ class View(APIView):
     bodies: ClassVar[dict[str, type[Strict]]] = {}
     queries: ClassVar[dict[str, dict[str, Schema]]] = {}
     answers: ClassVar[dict[str, dict[int, Schema]]] = {}
+    needed: ClassVar[tuple[str, ...]] = ()
+    """Those of `queries` that the address must carry."""
     conditions: ClassVar[dict[str, tuple[str, ...]]] = {}
     cluster: ClassVar[bool] = False
     """Whether it is about the whole cluster, which a token limited to some queues has no part in."""
-    metadata_class = None
+    # Neither OPTIONS nor TRACE: the first would tell only what Allow tells, the second what was sent.
+    http_method_names = ["get", "head", "post", "patch", "put", "delete"]
     body_limit: ClassVar[str] = "BODY_BYTES"
     extra_depth: ClassVar[int] = 1
     """Levels of a body around the arguments of a job."""
@@ -57,7 +60,7 @@ class View(APIView):
         answer = super().finalize_response(request, response, *args, **kwargs)
         # What one caller may see is not for a cache that serves another.
         answer.headers.setdefault("Cache-Control", "private, no-cache")
-        if trace := self.trace(request):
+        if trace := self.trace_of(request):
             answer.headers["traceparent"] = trace
         return answer
 
@@ -71,7 +74,7 @@ class View(APIView):
         return dict(given.validated_data)
 
     @staticmethod
-    def trace(request: Any) -> str:
+    def trace_of(request: Any) -> str:
         """Return the request's traceparent; one that is none is as good as absent (W3C Trace Context)."""
         return traceparent.parse(request.META.get("HTTP_TRACEPARENT"))
 

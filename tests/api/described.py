@@ -286,7 +286,7 @@ class Maker:
                 least, most = schema.get("minimum", -9), schema.get("maximum", 9)
                 return self.pick([least, most, max(least, min(most, self.random.randint(-9, 9)))])
             case "number":
-                return self.pick([0, 0.5, 3600, 1e9])
+                return self.pick([0, 0.5, schema.get("maximum", 1e9)])
             case "boolean":
                 return self.random.random() < 0.5
             case "null":

@@ -1,6 +1,6 @@
 """Lets schemathesis loose on a running server: `make fuzz`, a longer run than CI's (docs/api.md).
 
-    python -m tests.fuzz [--on sqlite|postgresql] [--examples N]
+    python -m tests.fuzz [--on sqlite|postgresql] [--examples N] [--walks N]
 
 A throw-away database, gunicorn before it, and a run for each way to say who asks. It ends with the sums, and
 with exit code 1 when anything failed. What it finds becomes a test of its own in tests/api.
@@ -9,6 +9,7 @@ with exit code 1 when anything failed. What it finds becomes a test of its own i
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import socket
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +26,8 @@ from bench.web import START_SECONDS, answers
 from tests import run
 from tests.run import ROOT
 
-PHASES = "coverage,fuzzing,stateful"
+PHASES = ("stateful", "coverage,fuzzing")
+"""First the walks: what comes after them closes claims and pauses queues."""
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
     "response_schema_conformance,negative_data_rejection,ignored_auth"
@@ -35,10 +38,13 @@ CHECKS = (
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.fuzz", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--on", choices=run.LANES, help="on this database only")
-    parser.add_argument("--examples", type=int, default=12, help="of each operation, in each phase")
-    parser.add_argument("--phases", default=PHASES, help="of schemathesis")
+    parser.add_argument("--examples", type=int, default=12, help="made up for each operation")
+    parser.add_argument("--walks", type=int, default=60, help="along the links of the description")
+    parser.add_argument("--callers", default="", help="only these, parted by commas (session,nobody)")
     options = parser.parse_args()
-    sums, failed = [], False
+    wanted = [name for name in options.callers.split(",") if name]
+    sums: Counter[str] = Counter()
+    failed: set[str] = set()
     for lane in [options.on] if options.on else run.LANES:
         with tempfile.TemporaryDirectory(prefix="interlock-fuzz-") as folder:
             scratch = Path(folder)
@@ -47,15 +53,17 @@ def main() -> int:
                 environment = run._environment(url, scratch) | {
                     f"INTERLOCK_RATE_{name}": "0" for name in ("READ", "ENQUEUE", "WORKER", "OPERATE")
                 }
-                environment["INTERLOCK_WAIT_SECONDS"] = "0"
                 with _serving(environment, scratch / "web.log") as root:
-                    for mode, headers in _callers(environment).items():
-                        code, cases = _attack(root, headers, options, environment)
-                        failed = failed or code != 0
-                        sums.append((lane, mode, cases, "passed" if code == 0 else "FAILED"))
-    for lane, mode, cases, word in sums:
-        print(f"fuzz: {lane}, {mode}: {cases} test cases, {word}")
-    print(f"fuzz: {sum(cases for _lane, _mode, cases, _word in sums)} test cases in all")
+                    callers = _callers(environment)
+                    for phases, mode in itertools.product(PHASES, wanted or callers):
+                        name = f"{lane}, {mode}, {phases}"
+                        print(f"fuzz: {name}", flush=True)
+                        most = options.walks if phases == "stateful" else options.examples
+                        code, sums[name] = _attack(root, callers[mode], phases, most, environment)
+                        failed |= {name} if code else set()
+    for name, cases in sums.items():
+        print(f"fuzz: {name}: {cases} test cases, {'FAILED' if name in failed else 'passed'}")
+    print(f"fuzz: {sums.total()} test cases in all")
     return 1 if failed else 0
 
 
@@ -68,7 +76,7 @@ def _serving(environment: dict[str, str], log: Path) -> Iterator[str]:
         listener.listen(64)
         command = ["-m", "gunicorn", "--config", "python:config.web", "--bind", f"fd://{listener.fileno()}"]
         web = subprocess.Popen(
-            [sys.executable, *command, "config.wsgi:application"],
+            [sys.executable, *command, "tests.fuzz.site:application"],
             cwd=ROOT,
             env=environment,
             pass_fds=[listener.fileno()],
@@ -106,16 +114,19 @@ def _callers(environment: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _attack(
-    root: str, headers: list[str], options: argparse.Namespace, environment: dict[str, str]
+    root: str, headers: list[str], phases: str, most: int, environment: dict[str, str]
 ) -> tuple[int, int]:
     """Run schemathesis once; returns its exit code and its test cases, each a request or more."""
     # A session stays what it is, whatever is put into the header of tokens.
     bearer = any(header.startswith("Authorization") for header in headers)
     command = [
-        *(sys.executable, "-m", "schemathesis.cli", "run", "docs/openapi.yaml", "--url", root),
-        *("--mode", "all", "--phases", options.phases, "--max-examples", str(options.examples)),
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", "tests/fuzz/schemathesis.toml"),
+        *("run", "docs/openapi.yaml", "--url", root),
+        *("--mode", "all", "--phases", phases, "--max-examples", str(most)),
         *("--checks", CHECKS if bearer else CHECKS.replace(",ignored_auth", "")),
         *("--request-timeout", "30", "--suppress-health-check", "all", "--no-color"),
+        # It would put a made-up token beside the session, and nothing would get past it.
+        *("--generation-with-security-parameters", str(bearer).lower()),
         *(part for header in headers for part in ("--header", header)),
     ]
     hooks = environment | {"SCHEMATHESIS_HOOKS": "tests.fuzz.hooks", "PYTHONPATH": str(ROOT)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 import django
+
+FEW = ["jobs:read", "jobs:enqueue", "worker"]
 
 
 def main() -> None:
@@ -18,7 +19,9 @@ def main() -> None:
 
     from jobs import handlers
     from jobs.models import ApiToken, Job
-    from jobs.outcomes import InvalidJob
+    from tests.build import KIND
+    from tests.fuzz import site  # noqa: F401  # makes KIND known
+    from tests.operations import scene
 
     root = get_user_model().objects.create_superuser("root", last_login=timezone.now())
     session = SessionStore()
@@ -26,11 +29,14 @@ def main() -> None:
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
     session[HASH_SESSION_KEY] = root.get_session_auth_hash()
     session.create()
-    for kind in handlers.known_kinds():
-        with suppress(InvalidJob):  # it needs arguments
-            Job.objects.enqueue_many([(kind, {}, handlers.Options(label=f"job {n}")) for n in range(10)])
+    for queue in ("default", "mail"):
+        options = handlers.Options(queue=queue)
+        Job.objects.enqueue_many([(KIND, {"n": n, "hidden": "x"}, options) for n in range(50)])
+    for _n in range(5):
+        for matter in (scene.unknown, scene.conflict, scene.approval):
+            matter()
     every = ApiToken.objects.issue("every", user=root, scopes=list(ApiToken.SCOPES), queues=[])[1]
-    few = ApiToken.objects.issue("few", user=root, scopes=["jobs:read"], queues=[])[1]
+    few = ApiToken.objects.issue("few", user=root, scopes=FEW, queues=["mail"])[1]
     lines = [
         f"every scope\tAuthorization: Bearer {every}",
         f"few scopes\tAuthorization: Bearer {few}",
