@@ -11,6 +11,7 @@ Off, a point is one look into an empty dictionary.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import os
 import signal
 import threading
@@ -85,13 +86,28 @@ def _action(text: str) -> Callable[[], None]:
         case "kill":
             return lambda: os.kill(os.getpid(), signal.SIGKILL)
         case "stop":
-            # To this thread: sent to the process, another thread may take it while this one goes on a little.
-            return lambda: signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+            return _stop
         case "exit":
             return lambda: os._exit(9)
         case "raise":
             return _raiser(argument)
     raise ValueError(f"{text!r} is no action; there are kill, stop, exit and raise:ExceptionName")
+
+
+def _stop() -> None:
+    """Stand still, but not while another thread of this process has the one lock of a database in a file.
+
+    Nobody else could write there for as long as it stands, and what is tried then is what others do.
+    """
+    from django.core.exceptions import SynchronousOnlyOperation
+    from django.db import connection, transaction
+
+    inside = connection.in_atomic_block or getattr(connection.connection, "in_transaction", False)
+    if connection.vendor == "sqlite" and not inside:
+        with contextlib.suppress(SynchronousOnlyOperation), transaction.atomic():
+            pass
+    # To this thread: sent to the process, another thread may take it while this one goes on a little.
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 def _raiser(name: str) -> Callable[[], None]:

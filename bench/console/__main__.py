@@ -57,12 +57,14 @@ def run(
     from bench.console.ask import Browser
     from bench.console.fill import fill, settle
     from bench.console.pages import pages
+    from config import garbage
 
     began = time.monotonic()
     rows = fill(options.jobs, lambda line: print(f"{time.monotonic() - began:4.0f} s  {line}", flush=True))
     settle()
     # What they are about is looked up before anything is counted.
     asked = [page for page in pages() if not options.only or page.name.removeprefix("admin:") in options.only]
+    garbage.settle()  # as in a web server
     browser = Browser(server_pid)
     head = {
         "command": shlex.join(["python", "-m", "bench.console", *arguments]),
