@@ -10,12 +10,12 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from console import environment
-from jobs.api.problems import Problem
+from jobs.api.problems import Problem, is_safe, lost
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 400: the address or the form cannot be read."""
-    return _page(400) if not _is_api(request) else Problem("bad-request").response()
+    return Problem("bad-request").response() if _is_api(request) else _page(400)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -33,8 +33,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def broken(request: HttpRequest) -> HttpResponse:
     """Answer 500. The database may be what broke, so the page asks it nothing."""
     if _is_api(request):
-        safe = request.method in ("GET", "HEAD")
-        return Problem("internal", outcome="not_started" if safe else "unknown").response()
+        return lost("internal", safe=is_safe(request.method)).response()
     return _page(500)
 
 

@@ -16,6 +16,7 @@ from console.bounded import Count
 from jobs.ledger import indexed
 from jobs.ledger.counts import by_status
 from jobs.models import Job
+from jobs.narrowing import nth
 from jobs.status import CLAIMABLE, JobStatus
 
 WINDOW = 20_000
@@ -50,8 +51,7 @@ def older(
     """
     if before is not None:
         matching, scope = matching.filter(id__lt=before), scope.filter(id__lt=before)
-    window = scope.order_by("-id").values_list("id", flat=True)[WINDOW - 1 : WINDOW]
-    floor = None if all_match else window.first()
+    floor = None if all_match else nth(scope.order_by("-id"), WINDOW)
     if floor is not None:
         matching = matching.filter(id__gte=floor)
     rows = list(matching.order_by("-id")[: size + 1])
@@ -66,7 +66,7 @@ def newer(
 ) -> Stretch | None:
     """Return up to `size` jobs just newer than `after`, newest first; None if the first page holds them."""
     matching, scope = matching.filter(id__gt=after), scope.filter(id__gt=after)
-    ceiling = scope.order_by("id").values_list("id", flat=True)[WINDOW - 1 : WINDOW].first()
+    ceiling = nth(scope.order_by("id"), WINDOW)
     if ceiling is not None:
         matching = matching.filter(id__lte=ceiling)
     rows = list(matching.order_by("id")[: size + 1])

@@ -34,11 +34,7 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
 
 def age(seconds: float) -> str:
     """Return a length of time in one unit: what a list has room for. static/console/live.js agrees."""
-    return _age(max(0, int(seconds)))
-
-
-@remembered
-def _age(seconds: int) -> str:
+    seconds = max(0, int(seconds))
     if seconds < 60:
         return _("%(n)s s") % {"n": seconds}
     if seconds < 3600:
@@ -50,11 +46,8 @@ def _age(seconds: int) -> str:
 
 def span(length: timedelta | float) -> str:
     """Return a length of time in up to two units: 4 ms, 9.1 s, 1 min 31 s, 2 h 11 min, 3 d 4 h."""
-    return _span(max(0.0, length.total_seconds() if isinstance(length, timedelta) else length))
-
-
-@remembered
-def _span(seconds: float) -> str:
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    seconds = max(0.0, seconds)
     if seconds < 1:
         return _("%(n)s ms") % {"n": round(seconds * 1000)}
     if seconds < 60:
@@ -92,6 +85,11 @@ def clock(moment: datetime, now: datetime) -> str:
     if moment.date() == now.astimezone(UTC).date():
         return moment.strftime("%H:%M:%S")
     return moment.strftime("%m-%d %H:%M" if moment.year == now.year else "%Y-%m-%d")
+
+
+def clip(text: str, most: int) -> str:
+    """Return a text of at most so many characters, the last of which then says that there was more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def short_id(value: object) -> str:
@@ -207,7 +205,7 @@ def why(explanation: Explanation, now: datetime) -> str:
             shown[name] = short_worker(value)
         elif name in ("error_message", "reason"):
             first = str(value).strip().splitlines()[0] if str(value).strip() else ""
-            shown[name] = first if len(first) <= 120 else first[:119] + "…"
+            shown[name] = clip(first, 120)
         else:
             shown[name] = value
     # A sentence that ends in a reason which nobody gave.

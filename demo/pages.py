@@ -16,6 +16,7 @@ from console.pages.base import Page
 from demo.convert import PAGE_POLICY
 from demo.kinds import convert
 from jobs.models import Attempt, Job
+from jobs.narrowing import nth
 from jobs.status import JobStatus
 
 WINDOW, SHOWN = 2000, 100
@@ -51,7 +52,7 @@ class ConversionsPage(Page):
         return {"title": _("Conversions")}
 
     def table(self) -> dict[str, Any]:
-        floor = Job.objects.order_by("-pk").values_list("pk", flat=True)[WINDOW - 1 : WINDOW].first()
+        floor = nth(Job.objects.order_by("-id"), WINDOW)
         newest = Job.objects.filter(pk__gte=floor) if floor else Job.objects.all()
         jobs = newest.filter(kind=convert.name).only(*SAID).order_by("-pk")[:SHOWN]
         last = [job.result_commit_id or job.attempt_id for job in jobs]

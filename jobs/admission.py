@@ -15,13 +15,14 @@ from django.conf import settings
 from uuid_utils.compat import uuid7
 
 from jobs import canon, errors, handlers, redact, traceparent
-from jobs.handlers import Options
+from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY, Options
 from jobs.outcomes import Ending, InvalidJob, Lease
 from jobs.retry import Backoff
 from jobs.status import JobStatus
 
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 """Beyond this an instant overflows in one time zone or another."""
+MOST_ATTEMPTS = 10_000
 LONGEST_DELAY = 10 * 365 * 86400.0
 
 
@@ -34,13 +35,13 @@ def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> di
     text, digest = arguments(kind, arguments_)
     name = given.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
     priority = given.priority if given.priority is not None else handler.priority if handler else 0
-    if type(priority) is not int or not -100 <= priority <= 100:
-        raise InvalidJob("priority", "a whole number from -100 to 100")
+    if type(priority) is not int or not LEAST_PRIORITY <= priority <= MOST_PRIORITY:
+        raise InvalidJob("priority", f"a whole number from {LEAST_PRIORITY} to {MOST_PRIORITY}")
     attempts = (
         given.max_attempts if given.max_attempts is not None else handler.max_attempts if handler else 20
     )
-    if type(attempts) is not int or not 1 <= attempts <= 10_000:
-        raise InvalidJob("max_attempts", "a whole number from 1 to 10000")
+    if type(attempts) is not int or not 1 <= attempts <= MOST_ATTEMPTS:
+        raise InvalidJob("max_attempts", f"a whole number from 1 to {MOST_ATTEMPTS}")
     if given.unique_scope not in ("unfinished", "ever"):
         raise InvalidJob("unique_scope", "unfinished or ever")
     label = given.label if given.label is not None else handler.label_of(arguments_) if handler else ""
@@ -138,8 +139,7 @@ def secrets_of(lease: Lease) -> set[str]:
     """Return the texts of a job's input that no error or log line may show."""
     import json
 
-    handler = handlers.find(lease.kind)
-    return redact.secrets_in(json.loads(lease.input), handler.redact if handler else ())
+    return redact.secrets_in(json.loads(lease.input), handlers.hidden_paths(lease.kind))
 
 
 def longest_wait(kind: str) -> float:

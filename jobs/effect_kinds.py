@@ -295,7 +295,9 @@ def hidden_paths(kind: str, job_kind: str) -> tuple[str, ...]:
     What the effect's kind declares; of a slot that stands for a whole run, whose payload is the job's input,
     what the job's kind does.
     """
-    declared = handlers.find(job_kind) if kind == IMPLICIT else find(kind)
+    if kind == IMPLICIT:
+        return handlers.hidden_paths(job_kind)
+    declared = find(kind)
     return declared.redact if declared else ()
 
 

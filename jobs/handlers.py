@@ -24,6 +24,7 @@ from jobs.retry import Backoff
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,119}")
 QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 DEFAULT_QUEUE = "default"
+LEAST_PRIORITY, MOST_PRIORITY = -100, 100
 DRILL = "interlock.drill"
 """The kind and the queue of the canary jobs of a drill. Nobody may register it: no worker must run them."""
 PLAN, PLANS = "interlock.plan", "interlock.plans"
@@ -225,10 +226,9 @@ def _check(handler: Handler) -> None:
         )
     if handler.timeout is not None and not handler.timeout > 0:
         raise ValueError(f"kind {handler.name}: timeout must be more than 0 seconds, not {handler.timeout!r}")
-    if not -100 <= handler.priority <= 100:
-        raise ValueError(
-            f"kind {handler.name}: priority must lie between -100 and 100, not {handler.priority}"
-        )
+    if not LEAST_PRIORITY <= handler.priority <= MOST_PRIORITY:
+        between = f"{LEAST_PRIORITY} and {MOST_PRIORITY}"
+        raise ValueError(f"kind {handler.name}: priority must lie between {between}, not {handler.priority}")
     for parameter in inspect.signature(handler.function).parameters.values():
         if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
             raise ValueError(
@@ -239,6 +239,12 @@ def _check(handler: Handler) -> None:
 def find(kind: str) -> Handler | None:
     """Return the handler of a kind or of its former name, or None when this process does not know it."""
     return _handlers.get(kind)
+
+
+def hidden_paths(kind: str) -> tuple[str, ...]:
+    """Return what a kind declares of its input as not for people's eyes; nothing where it is not known."""
+    handler = find(kind)
+    return handler.redact if handler else ()
 
 
 def known_kinds() -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 AGE = re.compile(r"([<>]?)\s*([0-9]{1,5})\s*([smhd])", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -67,3 +68,8 @@ def case_parked(word: str, now: datetime) -> Q:
     """Cases that are put aside at this moment (`yes`), or that are not."""
     later = Q(parked_until__gt=now)
     return later if word == "yes" else Q(parked_until__isnull=True) | Q(parked_until__lte=now)
+
+
+def nth(ordered: QuerySet[Any], number: int) -> Any:
+    """Return the id of the row at this place, where a bounded look ends; None where there are fewer."""
+    return next(iter(ordered.values_list("id", flat=True)[number - 1 : number]), None)

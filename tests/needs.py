@@ -4,13 +4,14 @@ A test says `@pytest.mark.browser` or `@pytest.mark.pgbouncer`. What is skipped 
 `make test`, and `--require browser,pgbouncer` (what continuous integration asks for) turns it into a failure.
 """
 
-import gc
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from config import garbage
 
 
 def browser() -> str | None:
@@ -67,9 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Look for garbage seldom, and never among what was collected: it is a tenth of the tests' time."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    garbage.settle()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -20,6 +20,7 @@ from console.pages.base import Page
 from console.walk import Stretch
 from jobs.explain import Explanation, explain_many
 from jobs.models import Attempt, FenceRefusal, Job
+from jobs.narrowing import nth
 from jobs.operations.plans import PERMISSIONS
 from jobs.status import AttemptStatus
 
@@ -158,8 +159,7 @@ class JobsPage(Page):
 
     def _newer_than(self, top: uuid.UUID) -> bounded.Count:
         """Return how many matching jobs came in above the first that is shown, in one window of the walk."""
-        ceiling = self.filters.scope().filter(id__gt=top).order_by("id").values_list("id", flat=True)
-        last = ceiling[walk.WINDOW - 1 : walk.WINDOW].first()
+        last = nth(self.filters.scope().filter(id__gt=top).order_by("id"), walk.WINDOW)
         newer = self.filters.qs.filter(id__gt=top)
         return bounded.count(newer.filter(id__lte=last) if last else newer, NEW)
 

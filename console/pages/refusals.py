@@ -15,6 +15,7 @@ from console.pages.base import Page
 from jobs.explain import sentence
 from jobs.ledger.reading import reading
 from jobs.models import FenceRefusal, Job
+from jobs.narrowing import nth
 
 SIZE = 50
 WINDOW = 50_000
@@ -107,7 +108,7 @@ class RefusalsPage(Page):
             scope, matching = scope.filter(id__lt=before), matching.filter(id__lt=before)
         # A rare match makes the planner sort the whole table instead of walking its key.
         with reading(DEFAULT_DB_ALIAS):
-            floor = scope.order_by("-id").values_list("id", flat=True)[WINDOW - 1 : WINDOW].first()
+            floor = nth(scope.order_by("-id"), WINDOW)
             if floor is not None:
                 matching = matching.filter(id__gte=floor)
             return list(matching.order_by("-id")[: SIZE + 1]), floor

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from console import inbox, walk
 from console.pages.base import Page
 from jobs.models import Case, EffectSlot, Job
+from jobs.narrowing import nth
 
 SHOWN = 20
 LEAST = 4
@@ -92,7 +93,7 @@ class SearchPage(Page):
         rows: list[Case] = []
         if self._begins:
             rows = list(Case.objects.filter(id__range=self._between()).order_by("-id")[:SHOWN])
-        floor = Case.objects.order_by("-id").values_list("id", flat=True)[RECENT : RECENT + 1].first()
+        floor = nth(Case.objects.order_by("-id"), RECENT + 1)
         recent = Case.objects.filter(id__gt=floor) if floor else Case.objects.all()
         for scope in (inbox.open_cases(), recent):
             rows += scope.filter(label__icontains=self.words).order_by("-id")[:SHOWN]

@@ -82,9 +82,8 @@ def to(name: str, thing: Any) -> str:
 
 @register.filter
 def clip(text: Any, most: int) -> str:
-    """Shorten a text to so many characters, the last of which then says that there was more."""
-    text = str(text)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """Shorten a text."""
+    return wording.clip(str(text), most)
 
 
 @register.simple_tag

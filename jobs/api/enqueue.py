@@ -12,11 +12,12 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from jobs import explain, handlers
+from jobs.admission import MOST_ATTEMPTS
 from jobs.api.auth import Caller
 from jobs.api.fields import Choice, Id, Instant, Object, Seconds, Strict, Text, Whole
 from jobs.api.problems import Problem, refused
 from jobs.api.strictjson import pointer
-from jobs.handlers import Options
+from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY, Options
 from jobs.models import Job, Worker
 from jobs.outcomes import KeyConflict
 
@@ -32,7 +33,7 @@ class EnqueueBody(Strict):
     kind = Text()
     arguments = Object(required=False)
     queue = Text(required=False)
-    priority = Whole(least=-100, most=100, required=False)
+    priority = Whole(least=LEAST_PRIORITY, most=MOST_PRIORITY, required=False)
     delay = Seconds(required=False)
     due_at = Instant(required=False)
     deadline = Seconds(required=False)
@@ -41,7 +42,7 @@ class EnqueueBody(Strict):
     unique_scope = Choice(["unfinished", "ever"], required=False)
     label = Text(required=False)  # type: ignore[assignment]  # a field of ours that is named as one of its own
     parent_id = Id(required=False)
-    max_attempts = Whole(least=1, most=10_000, required=False)
+    max_attempts = Whole(least=1, most=MOST_ATTEMPTS, required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         errors = {

@@ -21,6 +21,7 @@ from jobs.api.fields import parse_instant, parse_uuid
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
 from jobs.explain import clock
+from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY
 from jobs.ledger import indexed
 from jobs.models import Job
 from jobs.status import HoldReason, JobStatus, WaitReason
@@ -154,7 +155,7 @@ class JobFilter(django_filters.FilterSet):
     enqueued_by = Exactly("enqueued_by")
     worker_id = Exactly("worker_id")
     parent_id = Uuid("parent_id")
-    priority = Whole("priority", min_value=-100, max_value=100)
+    priority = Whole("priority", min_value=LEAST_PRIORITY, max_value=MOST_PRIORITY)
     attempts_min = Whole("attempt_count", lookup_expr="gte", min_value=0, max_value=2**31 - 1)
     created_since = Since("created_at", lookup_expr="gte")
     created_before = Since("created_at", lookup_expr="lt")

@@ -26,6 +26,7 @@ from jobs.api import schema
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
 from jobs.models import Job
+from jobs.narrowing import nth
 
 ROWS = ("ordering", "limit", "cursor")
 PARAMETERS = (*ROWS, "count")
@@ -97,7 +98,7 @@ class Paging:
 
     def count(self, jobs: Any) -> dict[str, Any]:
         """Return how many jobs there are, at most COUNTED; `exact` says whether that is all of them."""
-        floor = _nth(Job.objects.order_by("-id"), 5 * WINDOW) if self._is_slow(jobs) else None
+        floor = nth(Job.objects.order_by("-id"), 5 * WINDOW) if self._is_slow(jobs) else None
         seen = jobs if floor is None else jobs.filter(id__gte=floor)
         found = seen.order_by()[: COUNTED + 1].count()
         return {"value": min(found, COUNTED), "exact": found <= COUNTED and floor is None}
@@ -107,7 +108,8 @@ class Paging:
         rest = Job.objects.order_by(self.ordering)
         if self.after is not None:
             rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
-        return _nth(rest, WINDOW)
+        last: uuid.UUID | None = nth(rest, WINDOW)
+        return last
 
     def _is_slow(self, jobs: Any) -> bool:
         """Return whether finding a page of `jobs` could mean reading all of the table."""
@@ -154,10 +156,6 @@ NEXT = schema.maybe(schema.TEXT)
 def answer(item: Schema, **more: Schema) -> Schema:
     """Return what a list is answered with."""
     return schema.listing(item, next=NEXT, **more)
-
-
-def _nth(jobs: Any, number: int) -> uuid.UUID | None:
-    return next(iter(jobs.values_list("id", flat=True)[number - 1 : number]), None)
 
 
 def _binding(what: str, query: QueryDict, ordering: str) -> str:

@@ -160,7 +160,7 @@ class Problem(exceptions.APIException):
 def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
     """Answer any exception of a view; what nobody expected is logged with its traceback and says nothing."""
     request = context.get("request")
-    problem = _problem(error, safe=request is None or request.method in ("GET", "HEAD", "OPTIONS"))
+    problem = _problem(error, safe=request is None or is_safe(request.method))
     if problem.status_code >= 500:
         log.error("request failed", exc_info=error, extra={"problem": problem.problem})
     answer = problem.response()
@@ -195,8 +195,18 @@ def _problem(error: Exception, *, safe: bool) -> Problem:
             return Problem("bad-request")
         case OperationalError() | InterfaceError():
             # The connection may have been lost while the commit was on its way.
-            return Problem("unavailable", outcome="not_started" if safe else "unknown")
-    return Problem("internal", outcome="not_started" if safe else "unknown")
+            return lost("unavailable", safe=safe)
+    return lost("internal", safe=safe)
+
+
+def lost(problem: str, *, safe: bool) -> Problem:
+    """Return a problem in the middle of a request: how far one came that changes something, nobody knows."""
+    return Problem(problem, outcome="not_started" if safe else "unknown")
+
+
+def is_safe(method: str | None) -> bool:
+    """Whether requests of this method change nothing."""
+    return method in ("GET", "HEAD", "OPTIONS")
 
 
 def refused(error: Refused, **more: Any) -> Problem:

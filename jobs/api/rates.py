@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from jobs.api.auth import Caller
+from jobs.api.problems import is_safe
 
 BURST_SECONDS = 10
 MOST_CALLERS = 10_000
@@ -68,6 +69,6 @@ class Budgets(BaseThrottle):
 def budget_of(method: str, view: Any) -> str:
     """Return the budget that a request counts against."""
     scope = getattr(view, "scopes", {}).get(method, "")
-    if scope == "worker" or method not in ("GET", "HEAD", "OPTIONS"):
+    if scope == "worker" or not is_safe(method):
         return BUDGETS.get(scope, "OPERATE")
     return "READ"

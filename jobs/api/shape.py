@@ -83,7 +83,7 @@ def job_in_full(job: Job, caller: Caller) -> dict[str, Any]:
     The digest of a redacted input is withheld: of a short secret it is as good as the secret.
     """
     arguments = job.arguments
-    shown = arguments if caller.reveals else redact.mask(arguments, hidden_paths(job.kind))
+    shown = arguments if caller.reveals else redact.mask(arguments, handlers.hidden_paths(job.kind))
     return job_in_list(job) | {
         "arguments": shown,
         "input_digest": job.input_digest if shown == arguments else None,
@@ -91,12 +91,6 @@ def job_in_full(job: Job, caller: Caller) -> dict[str, Any]:
         "result": _result(job, arguments, reveals=caller.reveals),
         "traceparent": job.traceparent,
     }
-
-
-def hidden_paths(kind: str) -> tuple[str, ...]:
-    """Return what the kind declares as not for people's eyes."""
-    handler = handlers.find(kind)
-    return handler.redact if handler else ()
 
 
 def _result(job: Job, arguments: Any, *, reveals: bool) -> Any:
@@ -107,4 +101,4 @@ def _result(job: Job, arguments: Any, *, reveals: bool) -> Any:
     if reveals:
         return result
     # A handler may repeat in its result what was hidden in its input.
-    return redact.strike(redact.mask(result), redact.secrets_in(arguments, hidden_paths(job.kind)))
+    return redact.strike(redact.mask(result), redact.secrets_in(arguments, handlers.hidden_paths(job.kind)))

@@ -159,8 +159,7 @@ class _Veil:
     """Masks what the kind declares as secret, and what looks like a secret, in all that a job has written."""
 
     def __init__(self, job: Job) -> None:
-        handler = handlers.find(job.kind)
-        paths = handler.redact if handler else ()
+        paths = handlers.hidden_paths(job.kind)
         self.secrets = redact.secrets_in(job.arguments, paths)
         self.input = redact.mask(job.arguments, paths)
 

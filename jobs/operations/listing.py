@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from jobs.models import Job
+from jobs.narrowing import nth
 from jobs.status import JobStatus
 
 WINDOW = 50_000
@@ -47,8 +48,7 @@ def newest(
     matching = _older(matching, before)
     floor = None
     if not statuses or not INDEXED.issuperset(statuses):
-        window = _older(Job.objects.all(), before).order_by("-id").values_list("id", flat=True)
-        floor = window[WINDOW - 1 : WINDOW].first()
+        floor = nth(_older(Job.objects.all(), before).order_by("-id"), WINDOW)
     if floor is not None:
         matching = matching.filter(id__gte=floor)
     rows = list(matching.order_by("-id")[: limit + 1])
