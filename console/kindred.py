@@ -18,20 +18,19 @@ LIKE, SHOWN, OTHERS = 50, 5, 10
 """So many cases alike are summed up, so many of them shown, so many of the other rows of the job."""
 
 
+SAID = ("id", "effect_kind", "label", "amount", "currency", "cause", "opened_at", "closed_at", "closed_as")
+RULED = ("case_id", "verdict", "by", "approved_by", "reason")
+"""What is read of a case and of a ruling: fifty whole rows of each would be a seventh of the page's time."""
+
+
 @dataclass(frozen=True)
 class Kindred:
-    """One case like this, and its end."""
+    """One case like this, and its end: `case` and `ruling` hold what `SAID` and `RULED` name."""
 
-    case: Case
-    ruling: Ruling | None
+    case: Any
+    ruling: Any
+    end: str
     took: timedelta | None
-
-    @property
-    def end(self) -> str:
-        """How it ended, or that it is open."""
-        if self.ruling is not None:
-            return wording.verdicts().get(self.ruling.verdict, self.ruling.verdict)
-        return closed_words().get(self.case.closed_as, _("still open"))
 
 
 def closed_words() -> dict[str, str]:
@@ -48,10 +47,17 @@ def like(case: Case) -> dict[str, Any]:
     found = list(
         Case.objects.filter(effect_kind=case.effect_kind, kind=case.kind)
         .exclude(pk=case.pk)
-        .order_by("-id")[:LIKE]
+        .order_by("-id")
+        .values_list(*SAID, named=True)[:LIKE]
     )
-    rulings = {r.case_id: r for r in Ruling.objects.filter(case__in=[c.pk for c in found]).order_by("id")}
-    rows = [Kindred(c, rulings.get(c.pk), c.closed_at - c.opened_at if c.closed_at else None) for c in found]
+    ruled = Ruling.objects.filter(case__in=[c.id for c in found]).order_by("id")
+    rulings = {r.case_id: r for r in ruled.values_list(*RULED, named=True)}
+    verdicts, closed, still = wording.verdicts(), closed_words(), _("still open")
+    rows = []
+    for c in found:
+        ruling = rulings.get(c.id)
+        end = verdicts.get(ruling.verdict, ruling.verdict) if ruling else closed.get(c.closed_as, still)
+        rows.append(Kindred(c, ruling, end, c.closed_at - c.opened_at if c.closed_at else None))
     return {"rows": rows[:SHOWN], "sums": Counter(row.end for row in rows).most_common(), "of": len(rows)}
 
 

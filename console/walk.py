@@ -108,19 +108,20 @@ def _claimable() -> list[QuerySet[Job]]:
 def counts() -> list[tuple[str, Count]]:
     """Return how many jobs there are of each status, reading a bounded number of rows."""
     found = by_status("default", claimable=HELD, newest=NEWEST, most=bounded.LIMIT + 1)
-    ready, due, held = (found.get(name, {}) for name in ("ready", "due", "held"))
-    newest = found.get("newest", {})
+    ready, due, held, newest = (found[name] for name in ("ready", "due", "held", "newest"))
     answer = []
     for status in JobStatus:
         if status in CLAIMABLE:
-            n, cut = ready.get(status, 0), sum(ready.values()) >= HELD
-            if cut and status == JobStatus.PENDING:  # what is ready is pending, but for a few
-                n, cut = found["all ready"][status], False
-            n += due.get(status, 0) + held.get(status, 0)
-            more = cut or max(sum(due.values()), sum(held.values())) >= HELD
+            waiting = status == JobStatus.WAITING
+            n, due_n, held_n = (f.of_word if waiting else f.rows - f.of_word for f in (ready, due, held))
+            cut = ready.rows >= HELD
+            if cut and not waiting:  # what is ready is pending, but for a few
+                n, cut = found["all ready"].rows, False
+            n += due_n + held_n
+            more = cut or max(due.rows, held.rows) >= HELD
         elif status == JobStatus.SUCCEEDED:
-            n, more = newest.get(status, 0), sum(newest.values()) >= NEWEST
+            n, more = newest.of_word, newest.rows >= NEWEST
         else:
-            n, more = found.get(status, {}).get(status, 0), False
+            n, more = found[status].rows, False
         answer.append((status.value, Count(min(n, bounded.LIMIT), more or n > bounded.LIMIT)))
     return answer

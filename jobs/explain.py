@@ -297,14 +297,17 @@ class Surroundings:
 
     @cached_property
     def silent(self) -> list[Worker]:
-        """The workers that neither stopped nor were heard of lately; of a fenced one nothing is expected."""
+        """The workers that neither stopped nor were heard of lately; of a fenced one nothing is expected.
+
+        Without what they claim, which every page would decode of each of them only to count them.
+        """
         from jobs.models import Worker
 
         since = self.now - WORKER_TTL
         if "workers" in self.__dict__:
             return [w for w in self.workers if w.beat_at <= since and w.fenced_at is None]
         rows = Worker.objects.using(self.using).filter(stopped_at=None, fenced_at=None, beat_at__lte=since)
-        return list(rows.order_by("-beat_at", "id")[:ROWS])
+        return list(rows.defer("queues", "kinds", "passes").order_by("-beat_at", "id")[:ROWS])
 
 
 def explain(job: Job, *, using: str = "default", now: datetime | None = None) -> Explanation:

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.db import connections
 
 from jobs.ledger.indexed import ABNORMAL, IS_ABNORMAL, IS_CLAIMABLE, IS_FREE, IS_HELD, IS_RUNNING
 
-PART = """
-SELECT '{source}', p.status, COUNT(*)
-  FROM (SELECT {status} AS status FROM jobs_job {where} LIMIT {limit}) AS p GROUP BY p.status
-"""
+PART = "SELECT '{source}', COUNT(*){word} FROM (SELECT {status} FROM jobs_job {where} LIMIT {limit}) AS p"
 READY = "WHERE ready_at IS NOT NULL"
 DUE = f"WHERE {IS_FREE % 'hold_reason'} AND {IS_CLAIMABLE % 'status'} AND ready_at IS NULL"
 HELD = f"WHERE {IS_HELD % 'hold_reason'}"
 NEWEST = "ORDER BY id DESC"
 
 
-def by_status(using: str, *, claimable: int, newest: int, most: int) -> dict[str, dict[str, int]]:
-    """Return rows by status as found along each of these: `ready`, `due` and `held` (at most `claimable` rows of
-    each), `newest` (so many, whatever their status), and the ready ones and every other status by its own
-    name (at most `most` of each).
+@dataclass(frozen=True)
+class Found:
+    """So many rows were read along one index, and so many of them had the status that was asked for."""
+
+    rows: int
+    of_word: int
+
+
+def by_status(using: str, *, claimable: int, newest: int, most: int) -> dict[str, Found]:
+    """Count rows along each of these: `ready`, `due` and `held` (at most `claimable` of each, the waiting ones
+    told apart), `newest` (so many, the succeeded ones told apart), and `all ready`, `running` and each
+    status of `job_abnormal` by its own name (at most `most` of each).
+
+    Nothing is grouped: to put 10,000 rows under their status's text costs four times what it takes to read them.
     """
     parts = [
-        _part("ready", READY, claimable),
-        _part("due", DUE, claimable),
-        _part("held", HELD, claimable),
-        _part("newest", NEWEST, newest),
-        _part("all ready", READY, most, status="'pending'"),
+        _part("ready", READY, claimable, word="waiting"),
+        _part("due", DUE, claimable, word="waiting"),
+        _part("held", HELD, claimable, word="waiting"),
+        _part("newest", NEWEST, newest, word="succeeded"),
+        _part("all ready", READY, most),
         _part("running", f"WHERE {IS_RUNNING % 'status'}", most),
         *(
             _part(status, f"WHERE {IS_ABNORMAL % 'status'} AND status = '{status}'", most)
             for status in ABNORMAL
         ),
     ]
-    found: dict[str, dict[str, int]] = {}
     with connections[using].cursor() as cursor:
-        cursor.execute("UNION ALL".join(parts))
-        for source, status, count in cursor.fetchall():
-            found.setdefault(source, {})[status] = count
-    return found
+        cursor.execute(" UNION ALL ".join(parts))
+        return {source: Found(rows, of_word) for source, rows, of_word in cursor.fetchall()}
 
 
-def _part(source: str, where: str, limit: int, *, status: str = "status") -> str:
-    return PART.format(source=source, where=where, limit=int(limit), status=status)
+def _part(source: str, where: str, limit: int, *, word: str = "") -> str:
+    filtered = f", COUNT(*) FILTER (WHERE p.status = '{word}')" if word else ", 0"
+    status = "status" if word else "1"
+    return PART.format(source=source, word=filtered, status=status, where=where, limit=int(limit))

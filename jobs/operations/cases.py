@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
+
 from jobs import canon, effect_kinds
 from jobs.effect_kinds import IMPLICIT, EffectKind
 from jobs.explain import clock, sentence
@@ -125,8 +127,7 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
     now = now or clock(using)
     slot, job = case.effect, case.job
     kind = effect_kinds.find(slot.kind)
-    proposals = Proposal.objects.using(using).filter(case=case).order_by("-at", "-id")
-    usable = proposals.filter(verdict=Verdict.SEND, decision="approved", grant_id=None, expires_at__gt=now)
+    asked, approval = _asked(case, now, using)
     sender = _sender(slot, job, using)
     view = View(
         now=now,
@@ -137,8 +138,8 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
         evidence=_evidence(slot, using),
         rulings=list(Ruling.objects.using(using).filter(effect=slot).order_by("-id")[:WORDS]),
         comments=list(Comment.objects.using(using).filter(case=case).order_by("-id")[:WORDS]),
-        proposal=proposals.filter(decision="").first(),
-        approval=usable.first(),
+        proposal=asked,
+        approval=approval,
         sender=sender,
         in_flight_until=later(sender.ended_at, _in_flight(slot, kind)),
         settle_by=later(sender.ended_at, slot.settle_seconds),
@@ -153,6 +154,20 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
     seen = [view.basis, case.version, str(view.proposal.id) if view.proposal else ""]
     object.__setattr__(view, "snapshot", canon.digest(canon.canonical(seen)))
     return view
+
+
+def _asked(case: Case, now: datetime, using: str) -> tuple[Proposal | None, Proposal | None]:
+    """Return what waits for a second person, and the newest approved sending that nobody has used up.
+
+    Of the first kind there is at most one (`proposal_open_once`), and it comes first.
+    """
+    usable = Q(verdict=Verdict.SEND, decision="approved", grant_id=None, expires_at__gt=now)
+    here = Proposal.objects.using(using).filter(Q(decision="") | usable, case=case)
+    found = list(here.order_by("decision", "-at", "-id")[:2])
+    return (
+        next((row for row in found if row.decision == ""), None),
+        next((row for row in found if row.decision), None),
+    )
 
 
 def _evidence(slot: EffectSlot, using: str) -> list[Evidence]:
