@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from console import casefile, csvfile, inbox, walk, wording
+from console import casefile, csvfile, inbox, outages, ranking, walk, wording
 from console.csvfile import CHUNK
 from console.pages import audit
 from console.pages.audit import AuditPage
@@ -91,10 +91,9 @@ class InboxExport(_Export, InboxPage):  # type: ignore[misc]  # it answers with 
 
     def cells(self) -> Cells:
         now, like = self.around.now, self.filters.form.cleaned_data["like"]
-        ranked, cut = inbox.rank(self.filters.qs, now)
-        self.complete = not cut
-        if like is not None:
-            ranked = inbox.outage_of(ranked, like, now)
+        found = ranking.rank(self.filters.qs, now)
+        self.complete = not found.cut
+        ranked = found.rows if like is None else outages.outage_of(found, like, now)
         for start in range(0, len(ranked), CHUNK):
             for line in inbox.lines(ranked[start : start + CHUNK], now):
                 case = line.case

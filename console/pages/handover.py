@@ -9,13 +9,13 @@ from typing import Any
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from console import bounded, inbox
+from console import bounded, inbox, ranking
 from console.pages.base import Page
 from jobs.models import Comment, Ruling
 
 SHIFTS = {"8": 8, "12": 12, "24": 24}
 """Hours that a shift may have been long."""
-SHOWN = 100
+SHOWN = 50
 CASE = ("case__label", "case__effect_kind", "case__amount", "case__currency")
 RULED = ("verdict", "reference", "reason", "by", "approved_by", "at")
 SAID = ("by", "text", "at")
@@ -44,8 +44,8 @@ class HandoverPage(Page):
             "shifts": list(SHIFTS),
             "since": since,
             "stretch": stretch,
-            "taken": bounded.count(inbox.open_cases().exclude(owner="").filter(held), inbox.READ),
-            "parked": bounded.count(inbox.open_cases().filter(parked_until__gt=now), inbox.READ),
+            "taken": bounded.count(inbox.open_cases().exclude(owner="").filter(held), ranking.READ),
+            "parked": bounded.count(inbox.open_cases().filter(parked_until__gt=now), ranking.READ),
             "ruled": ruled[:SHOWN],
             "verdicts": Counter(ruling.verdict for ruling in ruled[:SHOWN]).most_common(),
             "said": said[:SHOWN],

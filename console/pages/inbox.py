@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views import View
 
-from console import environment, forms, inbox, saved
+from console import environment, forms, inbox, ranking, saved
 from console.filters import CaseFilter
 from console.pages.base import Page
 from jobs import effect_kinds
@@ -95,7 +95,7 @@ class InboxPage(Page):
             "next_url": "?" + urlencode([*kept, ("after", str(stretch.next))]) if stretch.next else "",
             "back_url": "?" + urlencode([*kept, ("after", str(stretch.back))]) if stretch.back else "",
             "first_url": "?" + urlencode(kept) if clean["after"] else "",
-            "ranked": inbox.READ,
+            "ranked": ranking.READ,
             "me": user.get_username(),
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
             "providers": providers(line.case.effect_kind for line in stretch.lines),

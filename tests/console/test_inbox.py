@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from console import inbox
+from console import inbox, outages
 from jobs.explain import clock
 from jobs.models import Case, SavedView
 from tests.console import matters
@@ -129,14 +129,14 @@ def test_an_outage_is_one_line_that_opens_into_its_members(viewer):
     start = ago(hours=2)
     members = [
         matters.open_case(label=f"out {n}", amount="10.00", opened=start + timedelta(minutes=n))
-        for n in range(inbox.MANY)
+        for n in range(outages.MANY)
     ]
     matters.open_case(label="too late", amount="9.00", opened=start + timedelta(minutes=60))
     matters.open_case("conflict", label="another matter", amount="8.00", opened=start)
     other = matters.open_case(label="another error", amount="1.00", opened=start)
     matters.alter(other, cause="ReadTimeout")
     html = viewer.get(URL).content.decode()
-    assert f"{inbox.MANY} like this since" in html
+    assert f"{outages.MANY} like this since" in html
     assert "50.00 EUR" in html
     assert "8 open cases, 5 of them in outages" in " ".join(html.split())
     assert labels(viewer) == ["another matter", "too late", "another error"]
