@@ -7,7 +7,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from console import csvfile, inbox
+from console import csvfile, inbox, ranking
 from jobs.models import Case, Job
 from tests import build
 from tests.console import matters, people
@@ -120,7 +120,7 @@ def test_file_ends_at_its_bound_and_says_so(browse, monkeypatch, limit, told):
 
 
 def test_file_of_an_outage_too_large_to_rank_says_that_it_is_not_everything(viewer, monkeypatch):
-    monkeypatch.setattr(inbox, "READ", 2)
+    monkeypatch.setattr(ranking, "READ", 2)
     for _ in range(3):
         matters.open_case()
     assert "more than these 2 rows" in rows_of(viewer, "inbox")[-1][0]

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from console import inbox, outages
+from console import inbox, outages, ranking
 from jobs.explain import clock
 from jobs.models import Case, SavedView
 from tests.console import matters
@@ -108,7 +108,7 @@ def test_filter_that_cannot_be_read_is_named_and_nothing_is_listed(viewer, query
 
 def test_list_goes_on_over_pages_without_losing_or_repeating_any(viewer, monkeypatch):
     monkeypatch.setattr(inbox, "SIZE", 2)
-    monkeypatch.setattr(inbox, "MANY", 99)
+    monkeypatch.setattr(outages, "MANY", 99)
     for n in range(5):
         matters.open_case(label=f"case {n}", amount=f"{n + 1}.00")
     pages, query, ids = [], "", []
@@ -194,7 +194,7 @@ def test_views_are_kept_by_name_and_shared_by_permission(browse):
 
 
 def test_contradiction_is_never_cut_off(viewer, monkeypatch):
-    monkeypatch.setattr(inbox, "READ", 2)
+    monkeypatch.setattr(ranking, "READ", 2)
     for n in range(3):
         matters.open_case(label=f"old {n}", opened=ago(hours=9))
     matters.open_case("contradiction", label="loud", opened=ago(minutes=1), status="committed")
