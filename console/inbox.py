@@ -10,15 +10,15 @@ from datetime import datetime
 from decimal import Decimal
 from operator import itemgetter
 
-from django.db.models import Count, Max, Min, Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from console import bounded, outages, ranking
 from console.outages import Group
 from console.ranking import LANES, Row
+from jobs.ledger import counts
 from jobs.models import Case, Evidence
-from jobs.models.case import CaseKind
 
-SIZE = 50
+SIZE = 30
 COUNTED = 999
 NO_GROUPS: Mapping[str, Group] = {}
 
@@ -60,10 +60,6 @@ class Waiting:
 
     count: bounded.Count
     urgent: bool
-    since: datetime | None
-
-
-NOTHING = Waiting(bounded.Count(0), urgent=False, since=None)
 
 
 def open_cases() -> QuerySet[Case]:
@@ -74,11 +70,8 @@ def open_cases() -> QuerySet[Case]:
 
 def waiting(now: datetime) -> Waiting:
     """Count what waits, reading a bounded number of rows."""
-    urgent = Q(kind=CaseKind.CONTRADICTION) | Q(sla_due_at__lte=now)
-    oldest = open_cases().order_by("opened_at")[: COUNTED + 1]
-    found = oldest.aggregate(n=Count("id"), urgent=Count("id", filter=urgent), since=Min("opened_at"))
-    count = bounded.Count(min(found["n"], COUNTED), found["n"] > COUNTED)
-    return Waiting(count, found["urgent"] > 0, found["since"])
+    n, urgent = counts.open_cases("default", now, most=COUNTED + 1)
+    return Waiting(bounded.Count(min(n, COUNTED), n > COUNTED), urgent > 0)
 
 
 def read(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -11,9 +12,9 @@ from django.db.models import Count, Max, Min, Subquery, UUIDField, Value
 from django.db.models.functions import Coalesce
 
 from console import bounded, pressing
-from jobs.explain import Surroundings
+from jobs.explain import Silent, Surroundings
 from jobs.ledger import indexed
-from jobs.models import EffectSlot, Job, Queue, Worker
+from jobs.models import EffectSlot, Job, Queue
 from jobs.status import EffectStatus, JobStatus
 
 SHOWN = 5
@@ -49,7 +50,7 @@ class Needs:
     failed_more: bool = False
     held: list[Group] = field(default_factory=list)
     paused: list[Paused] = field(default_factory=list)
-    silent: list[Worker] = field(default_factory=list)
+    silent: Sequence[Silent] = ()
     claims_closed: bool = False
     matters: list[pressing.Matter] = field(default_factory=list)
     """What the open cases ask, for who may see them; the jobs of `uncertain` say it to all others."""

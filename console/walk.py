@@ -20,7 +20,7 @@ from jobs.narrowing import nth
 from jobs.status import CLAIMABLE, JobStatus
 
 WINDOW = 20_000
-SIZE = 50
+SIZE = 30
 HELD = 2000
 """So many claimable jobs are listed exactly; more are walked to like any other."""
 NEWEST = 2000

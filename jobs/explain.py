@@ -6,11 +6,11 @@ reader's language.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -250,6 +250,14 @@ class Explanation:
         return sentence(self.code, self.params)
 
 
+class Silent(Protocol):
+    """What is told of a worker that is not heard of any more."""
+
+    id: str
+    beat_at: datetime
+    running: int
+
+
 class Surroundings:
     """What a job's whereabouts depend on besides its own row; each part is read once, when first asked for.
 
@@ -296,18 +304,18 @@ class Surroundings:
         return [w for w in self.workers if w.beat_at > since and w.fenced_at is None]
 
     @cached_property
-    def silent(self) -> list[Worker]:
-        """The workers that neither stopped nor were heard of lately; of a fenced one nothing is expected.
-
-        Without what they claim, which every page would decode of each of them only to count them.
-        """
+    def silent(self) -> Sequence[Silent]:
+        """The workers that neither stopped nor were heard of lately; of a fenced one nothing is expected."""
         from jobs.models import Worker
 
         since = self.now - WORKER_TTL
         if "workers" in self.__dict__:
             return [w for w in self.workers if w.beat_at <= since and w.fenced_at is None]
         rows = Worker.objects.using(self.using).filter(stopped_at=None, fenced_at=None, beat_at__lte=since)
-        return list(rows.defer("queues", "kinds", "passes").order_by("-beat_at", "id")[:ROWS])
+        # Every page counts them: what they claim would be decoded of each for nothing.
+        return list(
+            rows.order_by("-beat_at", "id").values_list("id", "beat_at", "running", named=True)[:ROWS]
+        )
 
 
 def explain(job: Job, *, using: str = "default", now: datetime | None = None) -> Explanation:

@@ -15,7 +15,7 @@ from jobs.models import Comment, Ruling
 
 SHIFTS = {"8": 8, "12": 12, "24": 24}
 """Hours that a shift may have been long."""
-SHOWN = 50
+SHOWN = 30
 CASE = ("case__label", "case__effect_kind", "case__amount", "case__currency")
 RULED = ("verdict", "reference", "reason", "by", "approved_by", "at")
 SAID = ("by", "text", "at")

@@ -1,14 +1,19 @@
-"""How many jobs there are of each status, in one statement that reads a bounded number of rows along each index."""
+"""How many jobs there are of each status, and how many cases are open: a bounded number of rows along each index."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import connections
 
 from jobs.ledger.indexed import ABNORMAL, IS_ABNORMAL, IS_CLAIMABLE, IS_FREE, IS_HELD, IS_RUNNING
 
 PART = "SELECT '{source}', COUNT(*){word} FROM (SELECT {status} FROM jobs_job {where} LIMIT {limit}) AS p"
+CASES = """
+SELECT COUNT(*), COUNT(CASE WHEN c.kind = 'contradiction' OR c.sla_due_at <= %s THEN 1 END)
+  FROM (SELECT kind, sla_due_at FROM jobs_case WHERE closed_at IS NULL ORDER BY opened_at LIMIT %s) AS c
+"""
 READY = "WHERE ready_at IS NOT NULL"
 DUE = f"WHERE {IS_FREE % 'hold_reason'} AND {IS_CLAIMABLE % 'status'} AND ready_at IS NULL"
 HELD = f"WHERE {IS_HELD % 'hold_reason'}"
@@ -51,3 +56,13 @@ def _part(source: str, where: str, limit: int, *, word: str = "") -> str:
     filtered = f", COUNT(*) FILTER (WHERE p.status = '{word}')" if word else ", 0"
     status = "status" if word else "1"
     return PART.format(source=source, word=filtered, status=status, where=where, limit=int(limit))
+
+
+def open_cases(using: str, now: datetime, *, most: int) -> tuple[int, int]:
+    """Return how many of the `most` oldest open cases there are, and of how many the time limit is over at `now`
+    or what was recorded is contradicted."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        cursor.execute(CASES, [connection.ops.adapt_datetimefield_value(now), most])
+        n, urgent = cursor.fetchone()
+    return n, urgent

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from console import csvfile, inbox, ranking
+from console import csvfile, ranking
 from jobs.models import Case, Job
 from tests import build
 from tests.console import matters, people
