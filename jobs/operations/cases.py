@@ -171,8 +171,11 @@ def _asked(case: Case, now: datetime, using: str) -> tuple[Proposal | None, Prop
 
 
 def _evidence(slot: EffectSlot, using: str) -> list[Evidence]:
-    """Return the newest evidence; inquiries are read apart, lest many of them push out what was reported."""
+    """Return the newest evidence; where there is more, inquiries are read apart, lest they push out the rest."""
     found = Evidence.objects.using(using).filter(effect=slot).order_by("-id")
+    newest = list(found[:EVIDENCE])
+    if len(newest) < EVIDENCE:
+        return newest
     rest, inquiries = found.exclude(source="inquiry"), found.filter(source="inquiry")
     return sorted([*rest[:EVIDENCE], *inquiries[:EVIDENCE]], key=lambda piece: -piece.id)
 
