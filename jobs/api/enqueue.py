@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -45,12 +44,13 @@ class EnqueueBody(Strict):
     max_attempts = Whole(least=1, most=MOST_ATTEMPTS, required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        errors = {
-            one: [_("Give either %(one)s or %(other)s.") % {"one": one, "other": other}]
-            for one, other in (("delay", "due_at"), ("deadline", "deadline_at"))
-            if one in attrs and other in attrs
-        }
-        errors |= {name: [_("has no characters")] for name in ("kind", "queue") if attrs.get(name) == ""}
+        errors = {}
+        for one, other in (("delay", "due_at"), ("deadline", "deadline_at")):
+            if one in attrs and other in attrs:
+                errors[one] = [_("Give either %(one)s or %(other)s.") % {"one": one, "other": other}]
+        for name in ("kind", "queue"):
+            if attrs.get(name) == "":
+                errors[name] = [_("has no characters")]
         key = attrs.get("unique_key")
         if key is not None and (not key or key.startswith(RESERVED)):
             errors["unique_key"] = [
@@ -63,13 +63,14 @@ class EnqueueBody(Strict):
         return attrs
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """One job that a caller wants, judged as far as it can be without looking at the table of jobs."""
 
     kind: str
     arguments: dict[str, Any]
     options: Options
+    unique_key: str | None = None
+    """Where the options, which many wishes may share, do not hold it."""
 
     @classmethod
     def of(cls, caller: Caller, given: dict[str, Any], told: dict[str, Any], known: Known) -> Wish:
