@@ -15,6 +15,7 @@ from jobs.admission import MOST_ATTEMPTS
 from jobs.api.auth import Caller
 from jobs.api.fields import Choice, Id, Instant, Object, Seconds, Strict, Text, Whole
 from jobs.api.problems import Problem, refused
+from jobs.api.shape import RECEIPT
 from jobs.api.strictjson import pointer
 from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY, Options
 from jobs.models import Job, Worker
@@ -105,10 +106,11 @@ def enqueue(caller: Caller, given: dict[str, Any], header: str | None, trace: st
         answer = Job.objects.enqueue(wish.kind, wish.arguments, options=wish.options)
     except KeyConflict as conflict:
         raise _conflict(caller, conflict, wish) from None
-    job = caller.jobs().filter(pk=answer.job_id).first()
-    if job is None:  # the same key and input, in a queue that this token may not know of
-        raise Problem("key-conflict")
-    return job, answer.created
+    try:
+        # Compiling a statement of all columns takes Django a tenth of the request.
+        return caller.jobs().only(*RECEIPT).get(pk=answer.job_id), answer.created
+    except Job.DoesNotExist:  # the same key and input, in a queue that this token may not know of
+        raise Problem("key-conflict") from None
 
 
 class Known:
