@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -75,7 +76,7 @@ def test_rows_that_are_all_the_same_are_as_many():
     assert len(carried("log", ["x"] * 60)) == 60
     entries = [{"attempt_id": uuid.UUID(int=7).hex, "log": "x"}] * 60
 
-    def work(session: Session) -> list[object]:
+    def work(session: Session) -> list[Any]:
         return session.run("SELECT r.log FROM {rows:closings}", {"closings": entries})
 
     found = transact(work, using="default", vocabulary=JOB, durable=False, fenced=False)
