@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 WIDTH, HEIGHT = 340.0, 112.0
 LEFT, TOP, BOTTOM = 34.0, 6.0, 96.0
@@ -62,12 +62,13 @@ def axis(top: float, say: Callable[[float], str]) -> list[Tick]:
 
 
 def times(starts: Sequence[datetime], end: datetime) -> list[Tick]:
-    """Return four marks of time under the chart."""
+    """Return four marks of time under the chart, with the day where it is of several."""
     moments = [starts[0], starts[len(starts) // 3], starts[2 * len(starts) // 3], end]
     places = [LEFT, LEFT + (WIDTH - LEFT) / 3, LEFT + 2 * (WIDTH - LEFT) / 3, WIDTH]
     anchors = ["", "mid", "mid", "right"]
+    form = "%H:%M" if end - starts[0] <= timedelta(days=1) else "%m-%d %H:%M"
     return [
-        Tick(round(x, 1), m.astimezone(UTC).strftime("%H:%M"), a)
+        Tick(round(x, 1), m.astimezone(UTC).strftime(form), a)
         for x, m, a in zip(places, moments, anchors, strict=True)
     ]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db.models import Max, Q, Sum
 from django.db.models.functions import Floor
 
 from jobs.ledger import indexed
 from jobs.ledger.epochs import Epoch
-from jobs.measures import BUCKETS, MORE
+from jobs.measures import BUCKETS, HOURLY, MORE
 from jobs.models import Minute
 
 COMMITS = "fence.commit.accepted"
@@ -43,30 +43,56 @@ class Bin:
 
 
 def flow(now: datetime, *, hours: int) -> list[Bin]:
-    """Return the last `hours` in sixty bins, oldest first; the running minute is left out, it is not over."""
+    """Return the last `hours` in bins, oldest first: sixty up to a day, and beyond that one for each hour.
+
+    The running minute, or the running hour, is left out: it is not over.
+    """
+    return _by_minute(now, hours) if hours <= 24 else _by_hour(now, hours)
+
+
+def _by_minute(now: datetime, hours: int) -> list[Bin]:
     width = hours
     end = now.replace(second=0, microsecond=0)
     start = end - timedelta(hours=hours)
     bins = [Bin(start + timedelta(minutes=width * n)) for n in range(60)]
     rows = (
         indexed.whole(Minute.objects.all())
-        .filter(
-            Q(measure__in=[LATENCY, *_COUNTERS]) | Q(measure__startswith=REFUSED),
-            minute__gte=start,
-            minute__lt=end,
-        )
+        .filter(_charted(), minute__gte=start, minute__lt=end)
         .order_by()
         .values_list(_place(start, 60.0 * width), "measure", "bucket")
         .annotate(n=Sum("count"))
     )
     for number, measure, bucket, n in rows:
-        part = bins[min(59, int(number))]
-        if measure == LATENCY:
-            part.latency[bucket] += n
-        else:
-            name = _COUNTERS.get(measure, "refused")
-            setattr(part, name, getattr(part, name) + n)
+        _add(bins[min(59, int(number))], measure, bucket, n)
     return bins
+
+
+def _by_hour(now: datetime, hours: int) -> list[Bin]:
+    end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    bins = {start: Bin(start) for start in (end - timedelta(hours=n) for n in range(hours, 0, -1))}
+    rows = (
+        indexed.whole(Minute.objects.all())
+        # Hour by hour, so that nothing between two first minutes is read.
+        .filter(_charted(HOURLY), minute__in=list(bins))
+        .order_by()
+        .values_list("minute", "measure", "bucket", "count")
+    )
+    for minute, measure, bucket, n in rows:
+        _add(bins[minute], measure.removeprefix(HOURLY), bucket, n)
+    return list(bins.values())
+
+
+def _charted(prefix: str = "") -> Q:
+    names = [prefix + name for name in (LATENCY, *_COUNTERS)]
+    return Q(measure__in=names) | Q(measure__startswith=prefix + REFUSED)
+
+
+def _add(part: Bin, measure: str, bucket: int, n: int) -> None:
+    if measure == LATENCY:
+        part.latency[bucket] += n
+    else:
+        name = _COUNTERS.get(measure, "refused")
+        setattr(part, name, getattr(part, name) + n)
 
 
 def _place(start: datetime, seconds: float) -> Floor:

@@ -6,16 +6,17 @@ A refusal names the field and the limit (contract §1, Limits). Nothing is half-
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import Any
 
 from django.conf import settings
-from uuid_utils.compat import uuid7
+from uuid_utils import uuid7
 
 from jobs import canon, errors, handlers, redact, traceparent
-from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY, Options
+from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY, Handler, Options
 from jobs.outcomes import Ending, InvalidJob, Lease
 from jobs.retry import Backoff
 from jobs.status import JobStatus
@@ -28,11 +29,49 @@ LONGEST_DELAY = 10 * 365 * 86400.0
 
 def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> dict[str, Any]:
     """Return the new job as a row list carries it; raises InvalidJob naming the field and the limit."""
-    given = options or Options()
+    return rows([(kind, arguments_, options)])[0]
+
+
+def rows(
+    calls: Sequence[tuple[str, Mapping[str, Any], Options | None]],
+    unique_keys: Sequence[str | None] | None = None,
+) -> list[dict[str, Any]]:
+    """Return new jobs as row lists carry them, in order; raises InvalidJob as `row` for the first bad one.
+
+    What calls with the very same kind and options have in common is judged once. A key that is not None
+    stands for the one of the options.
+    """
+    limits = settings.INTERLOCK
+    depth, most = limits["DEPTH"], limits["ARGUMENT_BYTES"]
+    found: list[dict[str, Any]] = []
+    common: dict[tuple[int, int], tuple[Handler | None, str | None, dict[str, Any]]] = {}
+    keys = unique_keys or repeat(None, len(calls))
+    for (kind, arguments_, options), unique_key in zip(calls, keys, strict=True):
+        same = (id(kind), id(options))  # of objects that `calls` holds on to
+        if same not in common:
+            common[same] = _shared(kind, options or Options())
+        handler, label, shared = common[same]
+        text, digest = _arguments(handler, arguments_, depth, most)
+        if label is None and handler is not None:
+            label = handler.label_of(arguments_)
+        made = {
+            **shared,
+            "id": uuid7().hex,
+            "label": "" if label == "" else _text("label", label, 200) or "",
+            "input": text,
+            "input_digest": digest,
+        }
+        if unique_key is not None:
+            made["unique_key"] = _key("unique_key", unique_key)
+        found.append(made)
+    return found
+
+
+def _shared(kind: str, given: Options) -> tuple[Handler | None, str | None, dict[str, Any]]:
+    """Return a kind's handler, the label if it is given, and the fields that do not hang on the arguments."""
     if not isinstance(kind, str) or not handlers.NAME.fullmatch(kind):
         raise InvalidJob("kind", "letters, digits and ._:- only, 1 to 120 of them")
     handler = handlers.find(kind)
-    text, digest = arguments(kind, arguments_)
     name = given.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
     priority = given.priority if given.priority is not None else handler.priority if handler else 0
     if type(priority) is not int or not LEAST_PRIORITY <= priority <= MOST_PRIORITY:
@@ -44,28 +83,27 @@ def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> di
         raise InvalidJob("max_attempts", f"a whole number from 1 to {MOST_ATTEMPTS}")
     if given.unique_scope not in ("unfinished", "ever"):
         raise InvalidJob("unique_scope", "unfinished or ever")
-    label = given.label if given.label is not None else handler.label_of(arguments_) if handler else ""
-    return {
-        "id": uuid7().hex,
-        "kind": handler.name if handler else kind,
-        "queue": queue(name),
-        "label": _text("label", label, 200) or "",
-        "priority": priority,
-        "input": text,
-        "input_digest": digest,
-        "unique_key": _key("unique_key", given.unique_key),
-        "unique_scope": given.unique_scope,
-        "concurrency_key": _key("concurrency_key", given.concurrency_key),
-        "parent_id": _id("parent_id", given.parent_id),
-        "enqueued_by": _text("enqueued_by", given.enqueued_by, 150) or "",
-        "traceparent": _trace(given.traceparent),
-        "delay": _seconds("delay", given.delay),
-        "due_at": instant("due_at", given.due_at),
-        "deadline": _seconds("deadline", given.deadline),
-        "deadline_at": instant("deadline_at", given.deadline_at),
-        "lease_seconds": (handler.lease if handler else None) or settings.INTERLOCK["LEASE_SECONDS"],
-        "max_attempts": attempts,
-    }
+    return (
+        handler,
+        given.label,
+        {
+            "kind": handler.name if handler else kind,
+            "queue": queue(name),
+            "priority": priority,
+            "unique_key": _key("unique_key", given.unique_key),
+            "unique_scope": given.unique_scope,
+            "concurrency_key": _key("concurrency_key", given.concurrency_key),
+            "parent_id": _id("parent_id", given.parent_id),
+            "enqueued_by": _text("enqueued_by", given.enqueued_by, 150) or "",
+            "traceparent": _trace(given.traceparent),
+            "delay": _seconds("delay", given.delay),
+            "due_at": instant("due_at", given.due_at),
+            "deadline": _seconds("deadline", given.deadline),
+            "deadline_at": instant("deadline_at", given.deadline_at),
+            "lease_seconds": (handler.lease if handler else None) or settings.INTERLOCK["LEASE_SECONDS"],
+            "max_attempts": attempts,
+        },
+    )
 
 
 def arguments(kind: str, value: Mapping[str, Any]) -> tuple[str, str]:
@@ -73,15 +111,17 @@ def arguments(kind: str, value: Mapping[str, Any]) -> tuple[str, str]:
 
     Where this process knows the kind they must fit its signature; elsewhere only a worker can tell.
     """
+    limits = settings.INTERLOCK
+    return _arguments(handlers.find(kind), value, limits["DEPTH"], limits["ARGUMENT_BYTES"])
+
+
+def _arguments(handler: Handler | None, value: Mapping[str, Any], depth: int, limit: int) -> tuple[str, str]:
     if not isinstance(value, Mapping):
         raise InvalidJob("arguments", "an object of named arguments")
-    handler = handlers.find(kind)
-    if handler is not None:
+    if handler is not None and not handler.takes(value.keys()):
         handler.bind(**{str(k): v for k, v in value.items()})
     try:
-        text = canon.canonical(
-            dict(value), depth=settings.INTERLOCK["DEPTH"], limit=settings.INTERLOCK["ARGUMENT_BYTES"]
-        )
+        text = canon.canonical(value if type(value) is dict else dict(value), depth=depth, limit=limit)
     except canon.NotCanonical as error:
         raise InvalidJob(f"arguments{error.path}", error.problem) from None
     return text, canon.digest(text)

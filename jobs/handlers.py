@@ -121,13 +121,13 @@ class Handler:
         needed = (p.name for p in parameters if p.default is inspect.Parameter.empty)
         return frozenset(p.name for p in parameters), frozenset(needed)
 
-    def _takes(self, names: Set[str]) -> bool:
+    def takes(self, names: Set[str]) -> bool:
         """Whether arguments of these names fit, as far as that can be told quickly."""
         return self._names is not None and self._names[1] <= names <= self._names[0]
 
     def bind(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the arguments by name, or raise InvalidJob naming the one that is missing or too many."""
-        if not args and self._takes(kwargs.keys()):
+        if not args and self.takes(kwargs.keys()):
             return kwargs
         try:
             bound = self._signature.bind(*args, **kwargs)
@@ -145,6 +145,8 @@ class Handler:
 
     def label_of(self, arguments: Mapping[str, Any]) -> str:
         """Return the one line that people know this job by; one that cannot be made is no reason to fail."""
+        if not self.label:
+            return ""
         try:
             return " ".join(self.label.format_map(dict(arguments)).split())[:200]
         except (KeyError, IndexError, ValueError, AttributeError, TypeError):

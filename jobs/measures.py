@@ -19,6 +19,11 @@ EVER = datetime(1970, 1, 1, tzinfo=UTC)
 """The minute under which the running totals are kept: pruning minutes must leave it alone."""
 
 
+HOURLY = "hour."
+"""What stands before a measure where it is kept by the hour, under its first minute and no queue: a week
+has ten thousand minutes, each with a row for every measure and bucket."""
+
+
 class Key(NamedTuple):
     minute: datetime
     measure: str

@@ -3,12 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from bench.console.rows import Values, moment
 from bench.console.story import KIND, QUEUES, VERBS, Story, worker
-from jobs.measures import BUCKETS
+from jobs.measures import BUCKETS, HOURLY
 from jobs.outcomes import REASONS
 from jobs.status import JobStatus
 
@@ -117,7 +117,13 @@ def minutes(story: Story) -> Iterator[Values]:
             counted[minute, "recovered.pending", "", "", 0] += 1
         if tale.matter:
             counted[minute, "fence.uncertain.accepted", "", "", 0] += 1
-    for number, ((back, measure, queue, kind, bucket), n) in enumerate(counted.items(), start=1):
-        at = moment(end - timedelta(minutes=back))
-        row: dict[str, Any] = {"id": number, "minute": at, "measure": measure, "queue": queue, "kind": kind}
-        yield row | {"bucket": bucket, "count": n, "total": float(n * bucket)}
+    kept = Counter[tuple[datetime, str, str, str, int]]()
+    for (back, measure, queue, kind, bucket), n in counted.items():
+        at = end - timedelta(minutes=back)
+        kept[at, measure, queue, kind, bucket] += n
+        if not queue:
+            kept[at.replace(minute=0), HOURLY + measure, "", "", bucket] += n
+    for number, ((at, measure, queue, kind, bucket), n) in enumerate(kept.items(), start=1):
+        row: dict[str, Any] = {"id": number, "minute": moment(at), "measure": measure}
+        row |= {"queue": queue, "kind": kind, "bucket": bucket}
+        yield row | {"count": n, "total": float(n * bucket)}

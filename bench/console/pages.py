@@ -79,6 +79,7 @@ def page(
 def _lists() -> Iterator[Page]:
     yield page("index")
     yield page("index", "24 hours", range="24h")
+    yield page("index", "7 days", range="7d")
     for region in ("needs", "proof", "flow"):
         yield page("index", region=region)
     yield page("queues")

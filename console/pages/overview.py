@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -15,7 +16,7 @@ from jobs.drills import kept
 from jobs.models import FenceRefusal, Job
 from jobs.models.drill import DrillKind
 
-RANGES = {"1h": 1, "24h": 24}
+RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (
     ("unknown", gettext_lazy("Outcomes unknown"), "bunk"),
     ("refused", gettext_lazy("Writes refused by the fence"), "bbad"),
@@ -64,7 +65,7 @@ class OverviewPage(Page):
             "range": name,
             "ranges": list(RANGES),
             "charts": [
-                commits(bins, RANGES[name]),
+                commits(bins),
                 latency(bins),
                 *(events(bins, *kind) for kind in EVENTS[:2]),
                 contention(bins),
@@ -73,9 +74,10 @@ class OverviewPage(Page):
         }
 
 
-def commits(bins: list[Bin], hours: int) -> Chart:
+def commits(bins: list[Bin]) -> Chart:
     """Return the chart of canonical commits per minute."""
-    values = [part.commits / hours for part in bins]
+    minutes = (_end(bins) - bins[-1].start) // timedelta(minutes=1)
+    values = [part.commits / minutes for part in bins]
     top = charts.nice(max(values))
     total = sum(part.commits for part in bins)
     now, low, high = values[-1], min(values), max(values)
@@ -161,7 +163,7 @@ def events(bins: list[Bin], name: str, title: Any, bar_class: str) -> Chart:
 
 
 def _thirds(values: list[int]) -> list[int]:
-    """Return twenty bars of sixty bins: thinner ones cannot be told apart."""
+    """Return one bar for three bins: thinner ones cannot be told apart."""
     return [sum(values[n : n + 3]) for n in range(0, len(values), 3)]
 
 

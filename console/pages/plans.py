@@ -201,6 +201,8 @@ class PlanPage(Page):
         plan, standing = self.plan, self.plan.standing(self.around.now)
         skipped = PlanRow.objects.filter(plan=plan, outcome=RowOutcome.SKIPPED).order_by("id")
         named = [] if standing == PlanState.PLANNED else list(skipped[:ROWS])
+        changed = plans.changed(plan) if standing == PlanState.PLANNED else []
+        moved = {one.job_id: one for one in changed}
         allowed = self.request.user.has_perm(plans.PERMISSIONS[PlanAction(plan.action)])
         return {
             "plan": plan,
@@ -215,7 +217,13 @@ class PlanPage(Page):
             "oldest": Job.created_at.field.to_python(plan.summary["oldest"]),
             "newest": Job.created_at.field.to_python(plan.summary["newest"]),
             "amounts": _amounts(plan.summary),
-            "largest": [(row, _amounts(row)) for row in plan.summary.get("largest", [])],
+            "largest": [
+                (row, _amounts(row), moved.get(uuid.UUID(row["job_id"])))
+                for row in plan.summary.get("largest", [])
+            ],
+            "changed": changed[:ROWS],
+            "changed_count": len(changed),
+            "more_changed": max(0, len(changed) - ROWS),
             "rows": [(row, sentence(row.code, row.params)) for row in named],
             "more_rows": max(0, plan.skipped - ROWS),
             "requested": plan.rows.filter(requested=True).count() if plan.action == "cancel" else 0,

@@ -57,11 +57,18 @@ class BatchView(View):
 def _wishes(caller: Caller, given: list[dict[str, Any]], header: str | None, trace: str) -> list[Wish]:
     """Judge every item; an item's Idempotency-Key is the request's, with the item's place."""
     known, wishes, errors = Known(), [], []
+    alike: dict[tuple[Any, ...], Wish] = {}
     for index, item in enumerate(given):
         own = header is None or "unique_key" in item
         try:
-            key = {} if own else key_of(caller, f"{header}#{index}", item)
-            wishes.append(Wish.of(caller, item, key | {"traceparent": trace}, known))
+            said = item if own else item | key_of(caller, f"{header}#{index}", item)
+            arguments, unique_key = said.pop("arguments", {}), said.pop("unique_key", None)
+            # All that is left to judge. The fields gave each member one type: what is equal is alike.
+            shape = tuple(said.items())
+            wish = alike.get(shape)
+            if wish is None:
+                wish = alike[shape] = Wish.of(caller, said, {"traceparent": trace}, known)
+            wishes.append(Wish(wish.kind, arguments, wish.options, unique_key))
         except Problem as problem:
             if problem.problem != "invalid-body":
                 raise
@@ -75,7 +82,8 @@ def _wishes(caller: Caller, given: list[dict[str, Any]], header: str | None, tra
 
 def _enqueue(wishes: list[Wish]) -> list[Enqueued | KeyConflict]:
     try:
-        return Job.objects.enqueue_many([(wish.kind, wish.arguments, wish.options) for wish in wishes])
+        calls = [(wish.kind, wish.arguments, wish.options) for wish in wishes]
+        return Job.objects.enqueue_many(calls, unique_keys=[wish.unique_key for wish in wishes])
     except InvalidJob as error:
         raise _placed(wishes, error) from None
 
@@ -86,7 +94,7 @@ def _placed(wishes: list[Wish], error: InvalidJob) -> Problem:
 
     for index, wish in enumerate(wishes):
         try:
-            admission.row(wish.kind, wish.arguments, wish.options)
+            admission.rows([(wish.kind, wish.arguments, wish.options)], [wish.unique_key])
         except InvalidJob as same:
             pointer = f"/jobs/{index}/{same.field}"
             return Problem("invalid-body", errors=[{"pointer": pointer, "detail": same.problem}])
@@ -99,4 +107,4 @@ def _result(caller: Caller, wish: Wish, answer: Enqueued | KeyConflict) -> dict[
         return {"result": "conflict", "id": held.pop("job_id", None), **held}
     if not answer.created and not caller.jobs().filter(pk=answer.job_id).exists():
         return {"result": "conflict", "id": None}
-    return {"result": "created" if answer.created else "existing", "id": answer.job_id}
+    return {"result": "created" if answer.created else "existing", "id": str(answer.job_id)}

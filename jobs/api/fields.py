@@ -56,22 +56,26 @@ class Strict(serializers.Serializer[Any]):
     """A JSON object whose members are all known; null is the same as not given."""
 
     @cached_property
-    def _members(self) -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any] | None, Any]]:
-        """What takes a member, what judges it then, and its field; read once for all items of a list."""
+    def _members(self) -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any] | None]]:
+        """What takes a member and what judges it then; read once for all items of a list."""
         return {
             name: (
                 field.to_internal_value if isinstance(field, _Typed) else field.run_validation,
                 getattr(self, f"validate_{name}", None),
-                field,
             )
             for name, field in self.fields.items()
         }
 
+    @cached_property
+    def _required(self) -> list[str]:
+        return [name for name, field in self.fields.items() if field.required]
+
     def run_validation(self, data: Any = empty) -> Any:
         """Judge the members, then the whole; nothing of ours has defaults or validators besides."""
-        nothing, data = self.validate_empty_values(data)
-        if nothing:
-            return data
+        if data is None or data is empty:
+            nothing, data = self.validate_empty_values(data)
+            if nothing:
+                return data
         value = self.to_internal_value(data)
         try:
             return self.validate(value)
@@ -81,11 +85,12 @@ class Strict(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise serializers.ValidationError({"non_field_errors": [_("An object is needed here.")]})
-        unknown = [key for key in data if key not in self._members]
-        if unknown:
+        members = self._members
+        if not data.keys() <= members.keys():
+            unknown = [key for key in data if key not in members]
             raise serializers.ValidationError(
                 {
-                    key: [_("There is no such member; known are %s.") % ", ".join(self._members)]
+                    key: [_("There is no such member; known are %s.") % ", ".join(members)]
                     for key in unknown[:20]
                 }
             )
@@ -93,19 +98,20 @@ class Strict(serializers.Serializer[Any]):
         errors: dict[str, Any] = {}
         # Members that are there, and none besides: REST framework's own way asks every field of each of a
         # thousand items what it makes of nothing.
-        for name, (take, judge, field) in self._members.items():
-            value = data.get(name)
+        for name, value in data.items():
+            if value is None:
+                continue
+            take, judge = members[name]
             try:
-                if value is not None:
-                    found[name] = take(value)
-                    if judge is not None:
-                        found[name] = judge(found[name])
-                elif field.required:
-                    errors[name] = [field.error_messages["required"]]
+                taken = take(value)
+                found[name] = taken if judge is None else judge(taken)
             except serializers.ValidationError as error:
                 errors[name] = error.detail
+        for name in self._required:
+            if data.get(name) is None:
+                errors[name] = [self.fields[name].error_messages["required"]]
         if errors:
-            raise serializers.ValidationError(errors)
+            raise serializers.ValidationError({name: errors[name] for name in members if name in errors})
         return found
 
     @classmethod

@@ -11,14 +11,18 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 # A string that never ends is taken to the end of the text: looking for its end once more at each quote inside
 # it would take quadratic time. The quantifiers give nothing back, for the same reason.
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
+_BETWEEN_BRACKETS = re.compile(r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))++', re.DOTALL)
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+# UTF-8 holds no surrogate and JSON no bare U+0000, so only an escape can bring one in.
+_SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 class NotStrict(ValueError):
@@ -37,17 +41,17 @@ def read(raw: bytes, *, depth: int) -> Any:
     except UnicodeDecodeError as error:
         raise NotStrict("", _("not UTF-8: byte %(at)s cannot be read") % {"at": error.start}) from None
     _check_depth(text, depth)
+    faults: list[_Fault] = []
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_float=_number, parse_int=_integer, parse_constant=_Fault
-        )
+        value = _decoder(faults).decode(text)
     except json.JSONDecodeError as error:
         problem = _("not JSON: line %(line)s, column %(column)s") % {
             "line": error.lineno,
             "column": error.colno,
         }
         raise NotStrict("", problem) from None
-    _check(value)
+    if faults or _SUSPECT.search(text):
+        _check(value)
     return value
 
 
@@ -57,43 +61,51 @@ def pointer(parent: str, key: object) -> str:
 
 
 def _check_depth(text: str, limit: int) -> None:
-    depth = 0
-    for token in _TOKEN.finditer(text):
-        first = text[token.start()]
-        if first in "[{":
-            depth += 1
-            if depth > limit:
-                raise NotStrict("", _("nested deeper than %(limit)s levels") % {"limit": limit})
-        elif first in "]}":
-            depth -= 1
+    steps = map(_STEPS.__getitem__, _BETWEEN_BRACKETS.sub("", text))
+    if max(accumulate(steps), default=0) > limit:
+        raise NotStrict("", _("nested deeper than %(limit)s levels") % {"limit": limit})
 
 
 class _Fault:
     """Stands where a value was refused, until the walk that knows its pointer comes by."""
 
-    def __init__(self, token: str, problem: str = "") -> None:
-        self.problem = problem or _("%(token)s is not a JSON number") % {"token": token}
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Any:
-    members = dict(pairs)
-    if len(members) == len(pairs):
-        return members
+def _decoder(faults: list[_Fault]) -> json.JSONDecoder:
+    """Return a decoder that puts a fault for each value that is refused, and lists it in `faults`."""
+
+    def refuse(problem: str) -> _Fault:
+        faults.append(_Fault(problem))
+        return faults[-1]
+
+    def members(pairs: list[tuple[str, Any]]) -> Any:
+        found = dict(pairs)
+        return found if len(found) == len(pairs) else refuse(_twice(pairs))
+
+    def number(token: str) -> Any:
+        value = float(token)
+        return value if math.isfinite(value) else constant(token[:40])
+
+    def integer(token: str) -> Any:
+        try:
+            return int(token)
+        except ValueError:  # thousands of digits: converting them takes quadratic time, so Python refuses
+            return refuse(_("a number of %(digits)s digits") % {"digits": len(token)})
+
+    def constant(token: str) -> _Fault:
+        return refuse(_("%(token)s is not a JSON number") % {"token": token})
+
+    return json.JSONDecoder(
+        object_pairs_hook=members, parse_float=number, parse_int=integer, parse_constant=constant
+    )
+
+
+def _twice(pairs: list[tuple[str, Any]]) -> str:
     seen: set[str] = set()
-    twice = next(key for key, _value in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-    return _Fault("", _("the key “%(key)s” is given twice") % {"key": printable(twice[:80])})
-
-
-def _number(token: str) -> Any:
-    value = float(token)
-    return value if math.isfinite(value) else _Fault(token[:40])
-
-
-def _integer(token: str) -> Any:
-    try:
-        return int(token)
-    except ValueError:  # thousands of digits: converting them takes quadratic time, so Python refuses
-        return _Fault("", _("a number of %(digits)s digits") % {"digits": len(token)})
+    key = next(key for key, _value in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return _("the key “%(key)s” is given twice") % {"key": printable(key[:80])}
 
 
 def _check(value: Any) -> None:

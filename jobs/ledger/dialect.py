@@ -8,7 +8,7 @@ word), a fragment from here, or `rows:shape` (a row list `r`; see Dialect.rows).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 
@@ -119,6 +119,8 @@ SHAPES: dict[str, dict[str, str]] = {
     },
 }
 
+ONCE = frozenset(f"{shape}_{name}" for shape, columns in SHAPES.items() for name in columns)
+"""The parameters that stand for a column of a row list on SQLite, where it is the same in all rows."""
 NUMBERS = frozenset(["int", "bigint", "float", "seconds"])
 _TYPES = {"seconds": "float8", "time": "timestamptz", "float": "float8", "int": "int", "bigint": "bigint"}
 
@@ -130,21 +132,27 @@ class Dialect:
     vendor: str
     fragments: Mapping[str, str]
 
-    def rows(self, shape: str, id_type: str, read: set[str]) -> str:
+    def rows(self, shape: str, id_type: str, read: set[str], once: Set[str]) -> str:
         """Return a row source `r` of those columns of a shape that a statement reads (`*` is all).
 
         On PostgreSQL each is an array parameter. On SQLite all are in one JSON parameter named like the shape,
-        each row a list: taking a field out of an object costs half as much again.
+        each row a list: taking a field out of an object costs half as much again. Columns in `once`
+        have a parameter of their own instead.
         """
         columns = {name: kind for name, kind in SHAPES[shape].items() if name in read or "*" in read}
         if self.vendor == "postgresql":
             types = [id_type if kind == "id" else _TYPES.get(kind, kind) for kind in columns.values()]
             arrays = [f"%({shape}_{name})s::{kind}[]" for name, kind in zip(columns, types, strict=True)]
             return f"unnest({', '.join(arrays)}) AS r({', '.join(columns)})"
-        order = list(SHAPES[shape])
-        if len(order) == 1:
-            return f"(SELECT value AS {order[0]} FROM json_each(%({shape})s)) AS r"
-        picks = ", ".join(f"json_extract(value, '$[{order.index(name)}]') AS {name}" for name in columns)
+        if len(SHAPES[shape]) == 1:
+            return f"(SELECT value AS {next(iter(columns))} FROM json_each(%({shape})s)) AS r"
+        each = [name for name in SHAPES[shape] if f"{shape}_{name}" not in once]
+        picks = ", ".join(
+            f"json_extract(value, '$[{each.index(name)}]') AS {name}"
+            if name in each
+            else f"%({shape}_{name})s AS {name}"
+            for name in columns
+        )
         return f"(SELECT {picks} FROM json_each(%({shape})s)) AS r"
 
 
@@ -201,7 +209,7 @@ DIALECTS = {dialect.vendor: dialect for dialect in (POSTGRESQL, SQLITE)}
 
 
 @cache
-def render(text: str, vocabulary_key: int, vendor: str) -> str:
+def render(text: str, vocabulary_key: int, vendor: str, once: frozenset[str]) -> str:
     """Return the SQL of a template for one vocabulary and database; cached for the process's life."""
     vocabulary = _vocabularies[vocabulary_key]
     dialect = DIALECTS[vendor]
@@ -218,17 +226,17 @@ def render(text: str, vocabulary_key: int, vendor: str) -> str:
         lines.append(rest)
     rendered = "\n".join(lines)
     read = set(_READ.findall(rendered))
-    return _ROWS.sub(lambda found: dialect.rows(found[1], vocabulary.id_type, read), rendered)
+    return _ROWS.sub(lambda found: dialect.rows(found[1], vocabulary.id_type, read, once), rendered)
 
 
 _vocabularies: dict[int, JobColumnVocabulary] = {}
 
 
-def sql(text: str, vocabulary: JobColumnVocabulary, vendor: str) -> str:
+def sql(text: str, vocabulary: JobColumnVocabulary, vendor: str, once: frozenset[str] = frozenset()) -> str:
     """Return `render`'s text; a vocabulary is told by identity, because a mapping cannot be hashed."""
     key = id(vocabulary)
     _vocabularies.setdefault(key, vocabulary)
-    return render(text, key, vendor)
+    return render(text, key, vendor, once)
 
 
 def _place(name: str, vocabulary: JobColumnVocabulary, dialect: Dialect) -> str:

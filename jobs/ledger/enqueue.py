@@ -30,7 +30,7 @@ SELECT r.id, r.kind, r.queue, r.label, 'pending', '', '', r.priority, 1, r.input
   FROM t CROSS JOIN {rows:jobs}
  WHERE true
 ON CONFLICT DO NOTHING
-RETURNING id
+RETURNING {key:id}
 """
 
 FIND_KEYS = """
@@ -61,7 +61,7 @@ def insert(session: Session, jobs: Sequence[dict[str, Any]]) -> set[Any]:
     """Insert jobs whose unique key is free; returns the ids that went in."""
     # One order of keys for all, so that two batches never wait for each other in a circle.
     ordered = sorted(jobs, key=lambda job: job["unique_key"] or "")
-    return {session.key(row[0]) for row in session.run(INSERT, {"jobs": ordered}, prepare=True)}
+    return {row[0] for row in session.run(INSERT, {"jobs": ordered}, prepare=True)}
 
 
 def holders(session: Session, jobs: Sequence[dict[str, Any]]) -> dict[str, Holder]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs.ledger.session import Session
-from jobs.measures import EVER
+from jobs.measures import EVER, HOURLY
 
 REGISTER = """
 WITH t AS (SELECT {clock} AS now)
@@ -160,11 +160,21 @@ def end_leases(session: Session, worker_id: str) -> list[Any]:
 def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:
     """Add counts to their minutes, and to the running totals that /metrics reads: those never fall.
 
-    What is told by queue is also added up under no queue, in its minute: charts read that, and not a row for
-    each queue and kind.
+    What is told by queue is also added up under no queue, in its minute and in its hour: charts read that, and
+    not a row for each queue and kind.
     """
     whole = [row | {"queue": "", "kind": ""} for row in rows if row["queue"]]
-    rows = _added([*rows, *whole]) + _added(row | {"minute": EVER} for row in rows)
+    hours = [
+        row
+        | {
+            "queue": "",
+            "kind": "",
+            "minute": row["minute"].replace(minute=0),
+            "measure": HOURLY + row["measure"],
+        }
+        for row in rows
+    ]
+    rows = _added([*rows, *whole, *hours]) + _added(row | {"minute": EVER} for row in rows)
     if rows:
         # One order for all writers, so that two flushes never wait for each other in a circle.
         ordered = sorted(

@@ -49,13 +49,16 @@ class EnqueueVerbs(Verbs):
         self,
         calls: Iterable[tuple[str, Mapping[str, Any], Options | None]],
         *,
+        unique_keys: Sequence[str | None] | None = None,
         now: datetime | None = None,
     ) -> list[Enqueued | KeyConflict]:
         """Add many jobs, all or none, in statements of a thousand; answers in the order given.
 
-        A held key with another input is answered by a KeyConflict in its place and stops nothing else.
+        `unique_keys` has the key of each call, or None for the one of its options: calls that share one
+        Options object are judged together, which takes half the time. A held key with another input is
+        answered by a KeyConflict in its place and stops nothing else.
         """
-        rows = [admission.row(kind, arguments, options) for kind, arguments, options in calls]
+        rows = admission.rows(list(calls), unique_keys)
         answers: list[Enqueued | KeyConflict] = []
         if not rows:
             return answers

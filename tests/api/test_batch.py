@@ -71,6 +71,63 @@ def test_list_that_is_none_is_refused(api, jobs):
     assert api.send({"jobs": jobs}, "/jobs/batch").status_code == 400
 
 
+ITEMS = [
+    item(),
+    item(arguments={"n": 1.5, "é": [None, True]}, label="one"),
+    item(arguments=None, priority=7, queue=None),
+    item(priority=7, arguments={"n": 2}),
+    item(arguments={"n": 3}, queue="mail", max_attempts=3, due_at="2030-01-01T00:00:00Z"),
+    item(max_attempts=3, queue="mail", due_at="2030-01-01T01:00:00+01:00"),
+    item(unique_key="a", arguments={"n": 4}),
+    item(unique_key="b", unique_scope="ever", deadline_at="2031-01-01T00:00:00Z"),
+    item(unique_key="c", arguments={"n": 4}),
+]
+BAD = [
+    item(priority=101),
+    item(unique_key="c", unique_scope="x", delay=-1),
+    item(unique_scope="ever"),
+    item(unique_key=""),
+    item(unique_key="idempotency:x"),
+    item(unique_key="k" * 201),
+    item(delay=1, due_at="2030-01-01T00:00:00Z"),
+    item(arguments=[]),
+    item(arguments={"n": 2**53}),
+    item(queue="a/b", label=5, other=1),
+    {"kind": "no.such"},
+    {"kind": ""},
+    {},
+]
+
+
+def test_items_become_the_jobs_that_they_become_alone(api):
+    told = ["id", "created_at", "ready_at", "next_attempt_at", "unique_key"]
+
+    def rows(ids):
+        kept = {str(row["id"]): row for row in Job.objects.filter(pk__in=ids).values()}
+        return [{k: v for k, v in kept[one].items() if k not in told or v is None} for one in ids]
+
+    alone = [
+        api.send({**one, "unique_key": f"alone {one['unique_key']}"} if "unique_key" in one else one)
+        for one in ITEMS
+    ]
+    batch = send(api, ITEMS)
+    assert outcomes(batch) == ["created"] * len(ITEMS)
+    ids = [result["id"] for result in batch.json()["results"]]
+    assert rows(ids) == rows([one.json()["id"] for one in alone])
+    assert [Job.objects.get(pk=one).unique_key for one in ids] == [one.get("unique_key") for one in ITEMS]
+
+
+def test_bad_items_are_refused_in_the_words_in_which_they_are_refused_alone(api):
+    for bad in BAD:
+        alone = api.send(bad)
+        batch = send(api, [*ITEMS, bad, ITEMS[0]])
+        assert (batch.status_code, batch.json()["code"]) == (alone.status_code, alone.json()["code"])
+        place = f"/jobs/{len(ITEMS)}"
+        placed = [{**error, "pointer": place + error["pointer"]} for error in alone.json()["errors"]]
+        assert batch.json()["errors"] == placed, bad
+    assert not Job.objects.exists()
+
+
 def test_a_thousand_go_in_at_once_and_one_more_does_not(api):
     assert send(api, [item()] * (BATCH + 1)).status_code == 400
     assert set(outcomes(send(api, [item()] * BATCH))) == {"created"}

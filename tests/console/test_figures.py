@@ -1,7 +1,8 @@
 """Figures and charts: from minute rows to what an SVG draws."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -88,6 +89,77 @@ def test_day_is_sixty_bins_of_twenty_four_minutes():
     assert (len(bins), bins[0].commits, bins[59].commits) == (60, 3, 4)
 
 
+HOURS = 7 * 24
+INDIA = ZoneInfo("Asia/Kolkata")
+"""Half an hour beside every hour of UTC."""
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("zone", [UTC, INDIA])
+def test_week_is_a_bin_for_each_whole_hour_and_leaves_the_running_one_out(zone):
+    hour = build.T0.replace(minute=0)
+    back = -int((build.T0 - hour) / timedelta(minutes=1))  # the running hour's first minute
+    first = back - HOURS * 60
+    write(
+        (first - 1, figures.COMMITS, "", 0, 1000),
+        (first, figures.COMMITS, "", 0, 1),
+        (first + 59, figures.COMMITS, "", 0, 2),
+        (first + 60, figures.COMMITS, "", 0, 4),
+        (back - 1, figures.COMMITS, "", 0, 8),
+        (back, figures.COMMITS, "", 0, 1000),
+        (back - 1, figures.LATENCY, "a", 100, 2),
+        (back - 60, figures.LATENCY, "b", 100, 3),
+        (back - 3, "refused.commit.GENERATION", "", 0, 1),
+        (back - 3, "something.else", "", 0, 99),
+    )
+    write((back - 60, figures.LATENCY, "b", 100, 3))
+    bins = figures.flow((build.T0 + timedelta(seconds=30)).astimezone(zone), hours=HOURS)
+    assert (len(bins), bins[0].start, bins[-1].start) == (
+        HOURS,
+        hour - timedelta(days=7),
+        hour - timedelta(hours=1),
+    )
+    assert [bins[0].commits, bins[1].commits, bins[-1].commits] == [3, 4, 8]
+    assert sum(part.commits for part in bins) == 15
+    assert (bins[-1].latency, bins[-1].refused) == ({100: 8}, 1)
+
+
+@pytest.mark.django_db
+def test_hours_are_no_part_of_what_is_told_by_the_minute():
+    write((-1, figures.COMMITS, "", 0, 7), (-1, figures.LATENCY, "a", 100, 2))
+    for hours in (1, 24):
+        bins = figures.flow(NOW + timedelta(minutes=5), hours=hours)
+        assert (sum(part.commits for part in bins), figures.merged(part.latency for part in bins)) == (
+            7,
+            {100: 2},
+        )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("hours", [1, 24, HOURS])
+def test_without_a_single_count_every_range_is_drawn_as_empty(hours):
+    bins = figures.flow(NOW, hours=hours)
+    chart = overview.commits(bins)
+    assert (chart.empty, len(chart.times), overview.latency(bins).empty) == (True, 4, True)
+    assert overview.events(bins, "failed", "", "b0").bars == []
+
+
+def test_marks_of_several_days_name_the_day():
+    starts = [NOW - timedelta(hours=n) for n in range(HOURS, 0, -1)]
+    said = [tick.text for tick in charts.times(starts, NOW)]
+    assert said[0] == (NOW - timedelta(days=7)).strftime("%m-%d %H:%M")
+    assert said[-1] == NOW.strftime("%m-%d %H:%M")
+    assert charts.times(starts[-24:], NOW)[-1].text == NOW.strftime("%H:%M")
+
+
+@pytest.mark.django_db
+def test_commits_of_a_week_are_told_per_minute():
+    write(*((60 * -n, figures.COMMITS, "", 0, 600) for n in range(2, 5)))
+    bins = figures.flow(NOW, hours=HOURS)
+    assert max(part.commits for part in bins) == 600
+    assert "between 0 and 10" in overview.commits(bins).description
+
+
 @pytest.mark.django_db
 def test_coverage_is_what_was_checked_of_what_was_let_in_point_by_point():
     assert figures.coverage(NOW).share is None
@@ -132,7 +204,7 @@ def test_line_is_broken_where_nothing_was_measured():
 def test_charts_say_in_words_what_they_draw():
     write((-1, figures.COMMITS, "", 0, 60), (-1, figures.LATENCY, "", 1000, 60))
     bins = figures.flow(NOW, hours=1)
-    assert "60 commits in all" in overview.commits(bins, 1).description
+    assert "60 commits in all" in overview.commits(bins).description
     assert "within 750 ms" in overview.latency(bins).description
     later = figures.flow(NOW + timedelta(days=9), hours=1)
     empty = overview.latency(later)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.urls import reverse
 
 from jobs.models import Job, Plan
 from jobs.models.plan import PlanState
+from jobs.operations import jobwork
 from tests import build
 from tests.console.people import ROLES
 from tests.console.test_acts import text_of
@@ -53,6 +55,34 @@ def test_plan_for_a_filter_is_counted_made_confirmed_and_followed(operator):
     again = operator.post(execute, {"typed": "22"})
     assert again.status_code == 409
     assert "The plan has ended: it is done." in text_of(again)
+
+
+def test_jobs_that_changed_since_are_told_before_the_plan_begins_and_are_those_that_it_skips(operator):
+    ids = failed(3)
+    prepare(operator, "?label=batch&status=failed")
+    plan = Plan.objects.get()
+    page, execute = (reverse(name, args=[plan.pk]) for name in ("admin:plan", "admin:plan-execute"))
+    told = text_of(operator.get(page))
+    assert "Changed since, skipped 0" in told
+    assert told.count("as frozen") == 3
+    assert "have changed since" not in told
+    seen = build.row(ids[1])["state_version"]
+    jobwork.retry(
+        ids[1], actor=get_user_model().objects.get(username="operator-1"), reason="8", seen_version=seen
+    )
+    answer = operator.get(page)
+    told = text_of(answer)
+    for words in ("Changed since, skipped 1", "1 of 3 jobs has changed since, and will be skipped."):
+        assert words in told
+    assert (told.count("as frozen"), told.count("changed, skipped")) == (2, 1)
+    (row,) = answer.context["changed"]
+    assert row == (ids[1], seen, seen + 1, "pending")
+    operator.post(execute)
+    work()
+    assert list(plan.rows.filter(outcome="skipped").values_list("job_id", flat=True)) == [ids[1]]
+    told = text_of(operator.get(page))
+    assert "Changed since, skipped" not in told
+    assert "as frozen" not in told
 
 
 def test_plan_for_picked_rows_takes_those_only(operator):

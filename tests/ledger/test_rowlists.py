@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -57,6 +58,29 @@ def test_numbers_arrive_and_what_is_missing_is_null():
 def test_a_column_without_any_value_is_null_in_every_row():
     assert carried("log", [None, None, None]) == [None, None, None]
     assert carried("progress_total", [None, None], "notes") == [None, None]
+
+
+@pytest.mark.parametrize("odd", [None, 0, 59])
+def test_a_column_that_is_the_same_in_many_rows_is_the_same_in_each(odd):
+    """All but the id may be sent once, a column with one value that differs may not."""
+    for column, shape, same, other in [
+        *(("error_message", "closings", text, "other") for text in TEXTS),
+        ("progress_done", "notes", 2**63 - 1, None),
+        ("progress_done", "notes", None, 7),
+    ]:
+        values = [other if n == odd else same for n in range(60)]
+        assert carried(column, values, shape) == values
+
+
+def test_rows_that_are_all_the_same_are_as_many():
+    assert len(carried("log", ["x"] * 60)) == 60
+    entries = [{"attempt_id": uuid.UUID(int=7).hex, "log": "x"}] * 60
+
+    def work(session: Session) -> list[Any]:
+        return session.run("SELECT r.log FROM {rows:closings}", {"closings": entries})
+
+    found = transact(work, using="default", vocabulary=JOB, durable=False, fenced=False)
+    assert [row[0] for row in found] == ["x"] * 60
 
 
 def test_an_empty_list_has_no_rows():

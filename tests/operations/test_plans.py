@@ -98,6 +98,21 @@ def test_retry_of_250_jobs_skips_what_changed_and_names_it(ola):
     assert Job.objects.get(kind=handlers.PLAN).status == JobStatus.SUCCEEDED
 
 
+def test_what_has_changed_since_is_read_at_once_by_the_ids_of_the_plans_jobs(ola):
+    _first, second, third, fourth = (build.enqueue(label="batch") for _ in range(4))
+    plan = prepare("hold", ola)
+    assert plans.changed(plan) == []
+    build.edit(second, label="moved")
+    jobwork.hold(fourth, actor=ola, reason="mine", seen_version=1)
+    with connection.cursor() as cursor:
+        key = Job._meta.pk.get_db_prep_save(third, connection)
+        cursor.execute("DELETE FROM jobs_job WHERE id = %s", [key])
+    with CaptureQueriesContext(connection) as asked:
+        found = plans.changed(plan)
+    assert len(asked) == 1
+    assert found == [(second, 1, 2, "pending"), (third, 1, None, None), (fourth, 1, 2, "pending")]
+
+
 def test_plan_keeps_what_is_at_stake_and_the_rows_that_most_hangs_on(ola):
     ids = []
     for amounts in (("7.50",), (), ("120.00", "0.25"), ("5.00",)):

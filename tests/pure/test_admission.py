@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jobs import admission
 from jobs.admission import LONGEST_DELAY
@@ -226,6 +228,52 @@ def test_label_that_cannot_be_made_is_no_reason_to_refuse(label):
     def labelled(source): ...
 
     assert _row("tests.labelled", {"source": "a"})["label"] == ""
+
+
+OPTIONS = [
+    None,
+    Options(),
+    Options(priority=3, label="own"),
+    Options(delay=5, unique_key="k"),
+    Options(priority=101),
+]
+KEYS = [None, None, "a", "b", "", "\0"]
+ARGUMENTS: list[Any] = [
+    {"source": "a"},
+    {"source": 1.5, "to": "é"},
+    {"source": {"b": [2**53]}},
+    {},
+    [],
+    {"source": "b"},
+]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["tests.labelled", KIND, "a b"]),
+            st.sampled_from(ARGUMENTS),
+            st.sampled_from(OPTIONS),
+            st.sampled_from(KEYS),
+        ),
+        max_size=8,
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_many_are_judged_as_each_is_alone(calls):
+    @job("tests.labelled", label="{source}")
+    def labelled(source, to=""): ...
+
+    def judged(many: list[Any]) -> Any:
+        try:
+            rows = admission.rows([call[:3] for call in many], [call[3] for call in many])
+        except InvalidJob as refused:
+            return str(refused)
+        return [{**row, "id": ""} for row in rows]
+
+    alone = [judged([call]) for call in calls]
+    refused = [answer for answer in alone if isinstance(answer, str)]
+    assert judged(calls) == (refused[0] if refused else [row for (row,) in alone])
 
 
 def test_label_is_one_line_of_at_most_200_characters():
