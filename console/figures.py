@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import Max, Q, Sum
+from django.db.models import Q, Sum
 from django.db.models.functions import Floor
 
 from jobs.ledger import indexed
@@ -68,7 +68,7 @@ def _by_minute(now: datetime, hours: int) -> list[Bin]:
 
 
 def _by_hour(now: datetime, hours: int) -> list[Bin]:
-    end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    end = _hour(now)
     bins = {start: Bin(start) for start in (end - timedelta(hours=n) for n in range(hours, 0, -1))}
     rows = (
         indexed.whole(Minute.objects.all())
@@ -134,7 +134,6 @@ class Coverage:
     accepted: int
     checked: int
     refused: int
-    since: datetime | None
 
     @property
     def share(self) -> float | None:
@@ -146,24 +145,31 @@ class Coverage:
 
 
 def coverage(now: datetime) -> Coverage:
-    """Return what the fence checked of what it let in during the last 24 hours, point by point."""
+    """Return what the fence checked of what it let in, in the running hour and the 24 before, by point."""
+    hour = _hour(now)
     rows = (
         indexed.whole(Minute.objects.all())
-        .filter(minute__gte=now - timedelta(hours=24), measure__startswith="fence.")
+        .filter(
+            minute__in=[hour - timedelta(hours=n) for n in range(25)],
+            measure__startswith=f"{HOURLY}fence.",
+        )
         .order_by()
         .values_list("measure")
-        .annotate(n=Sum("count"), last=Max("minute"))
+        .annotate(n=Sum("count"))
     )
     sums: dict[str, dict[str, int]] = defaultdict(dict)
-    last: datetime | None = None
-    for measure, n, minute in rows:
-        _, point, word = measure.split(".", 2)
+    for measure, n in rows:
+        _, point, word = measure.removeprefix(HOURLY).split(".", 2)
         sums[point][word] = n
-        last = max(last or minute, minute)
     accepted = sum(point.get("accepted", 0) for point in sums.values())
     checked = sum(min(p.get("checked", 0), p.get("accepted", 0)) for p in sums.values())
     refused = sum(max(0, p.get("checked", 0) - p.get("accepted", 0)) for p in sums.values())
-    return Coverage(accepted, checked, refused, last)
+    return Coverage(accepted, checked, refused)
+
+
+def _hour(moment: datetime) -> datetime:
+    """Return the first minute of an hour, under which the hour's sums are kept."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def commits_by_queue(now: datetime, *, bins: int = 20) -> dict[str, list[int]]:

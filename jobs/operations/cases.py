@@ -171,7 +171,7 @@ def _asked(case: Case, now: datetime, using: str) -> tuple[Proposal | None, Prop
 
 
 def _evidence(slot: EffectSlot, using: str) -> list[Evidence]:
-    """Return the newest evidence; where there is more, inquiries are read apart, lest they push out the rest."""
+    """Return the newest evidence; of very much, inquiries apart, lest they push out what was reported."""
     found = Evidence.objects.using(using).filter(effect=slot).order_by("-id")
     newest = list(found[:EVIDENCE])
     if len(newest) < EVIDENCE:
