@@ -17,15 +17,25 @@ DESCRIPTION = ROOT / "jobs/static/jobs/openapi.json"
 """The same as docs/openapi.yaml, and read in a tenth of the time."""
 
 
-def attack(root: str, headers: list[str], phases: str, most: int, *, seed: int | None, every: int = 1) -> int:
+def attack(
+    root: str,
+    headers: list[str],
+    phases: str,
+    most: int,
+    *,
+    known: dict[str, list[str]],
+    seed: int | None = None,
+    every: int = 1,
+) -> int:
     """Run phases of schemathesis on the server at `root` as one caller; returns its exit code.
 
     `most` bounds what is made up for each operation, or the walks. With a `seed` the same is made up each
-    time. Of the cases that coverage counts up only each `every`-th is sent. What was sent is in hooks.SENT.
+    time. Of the cases that coverage counts up only each `every`-th is sent. `known` see hooks.begin. What was
+    sent is in hooks.SENT.
     """
     from schemathesis.cli import schemathesis
 
-    hooks.begin(every)
+    hooks.begin(every, known)
     # A session stays what it is, whatever is put into the header of tokens.
     bearer = any(header.startswith("Authorization") for header in headers)
     chance = ["--seed", str(seed), "--generation-deterministic"]

@@ -9,7 +9,10 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 
 from jobs import handlers
-from jobs.models import ApiToken, Job
+from jobs.models import ApiToken, Attempt, Case, EffectSlot, Job
+from jobs.models.plan import Plan, PlanAction
+from jobs.operations import plans
+from tests import build
 from tests.build import KIND
 from tests.operations import scene
 
@@ -38,6 +41,10 @@ def make() -> dict[str, list[str]]:
     for queue in ("default", "mail"):
         options = handlers.Options(queue=queue)
         Job.objects.enqueue_many([(KIND, {"n": n, "hidden": "x"}, options) for n in range(50)])
+    build.register("w:1:a")
+    some = list(Job.objects.order_by("-pk").values_list("pk", flat=True)[:5])
+    for _n in range(3):
+        plans.prepare(PlanAction.HOLD, Job.objects.all(), actor=root, reason="r", ids=some)
     for _n in range(5):
         for matter in (scene.unknown, scene.conflict, scene.approval):
             matter()
@@ -52,3 +59,18 @@ def make() -> dict[str, list[str]]:
         ],
         "nobody": [],
     }
+
+
+def known() -> dict[str, list[str]]:
+    """Return, for each parameter of paths, what is there to be named."""
+    rows: dict[str, Any] = {
+        "job_id": Job,
+        "case_id": Case,
+        "plan_id": Plan,
+        "attempt_id": Attempt,
+        "effect_id": EffectSlot,
+    }
+    names = {"name": ["default", "mail"], "worker_id": ["w:1:a"]}
+    for name, row in rows.items():
+        names[name] = [str(pk) for pk in row.objects.order_by("pk").values_list("pk", flat=True)]
+    return names

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any, NamedTuple
 
 import requests
 import schemathesis
+from schemathesis import GenerationMode
+from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi import stateful
+
+from tests.build import KIND
 
 
 class Sent(NamedTuple):
@@ -23,12 +28,16 @@ SENT: Counter[Sent] = Counter()
 """The requests since `begin`."""
 _seen: Counter[str] = Counter()
 _every = 1
+_known: dict[str, list[str]] = {}
 
 
-def begin(every: int) -> None:
-    """Count anew, and let through only the first and then each `every`-th case of coverage."""
-    global _every
-    _every = every
+def begin(every: int, known: dict[str, list[str]]) -> None:
+    """Count anew, and let through only the first and then each `every`-th case of coverage.
+
+    `known` are values of parameters of paths that name something.
+    """
+    global _every, _known
+    _every, _known = every, known
     SENT.clear()
     _seen.clear()
 
@@ -78,12 +87,30 @@ def _close(schema: dict[str, Any]) -> None:
 
 @schemathesis.hook
 def map_case(_context: Any, case: Any) -> Any:
-    """Let nobody wait, be it for work or for a change; a wrong wait stays wrong."""
+    """Let nobody wait, be it for work or for a change, and let right names be those of something.
+
+    Of a job that does not exist nobody gets to know whether the rest of a request would be refused.
+    """
     if isinstance(case.body, dict) and _waits(case.body.get("wait")):
         case.body["wait"] = 0
     if case.query and str(wait := case.query.get("wait", "")).isdecimal() and _waits(int(wait)):
         case.query["wait"] = "0"
+    if case.meta and case.meta.phase.name != "stateful":
+        path = case.meta.components.get(ParameterLocation.PATH)
+        if path and path.mode == GenerationMode.POSITIVE:
+            turn = _seen[case.operation.label]
+            for name in case.path_parameters.keys() & _known.keys():
+                case.path_parameters[name] = _known[name][turn % len(_known[name])]
+        for body in _bodies(case.body):
+            if type(kind := body.get("kind")) is str and re.fullmatch(r"[a-z0-9]{1,20}", kind):
+                body["kind"] = KIND
     return case
+
+
+def _bodies(body: Any) -> list[dict[str, Any]]:
+    if isinstance(body, dict) and isinstance(body.get("jobs"), list):
+        return [job for job in body["jobs"] if isinstance(job, dict)]
+    return [body] if isinstance(body, dict) else []
 
 
 def _waits(seconds: Any) -> bool:

@@ -30,7 +30,7 @@ DONE = {"every scope": 18, "session": 14, "few scopes": 5, "nobody": 0}
 def test_no_request_gets_an_answer_that_is_not_described_or_has_wrong_data_accepted(
     transactional_db: None, tmp_path: Path
 ) -> None:
-    headers = callers.make()
+    headers, known = callers.make(), callers.known()
     sent = {mode: Counter[Sent]() for mode in EVERY}
     failed = []
     phases = ("stateful", "coverage,fuzzing" if EXAMPLES else "coverage")
@@ -40,8 +40,8 @@ def test_no_request_gets_an_answer_that_is_not_described_or_has_wrong_data_accep
             most = WALKS if phase == "stateful" else EXAMPLES or 1
             for mode, every in EVERY.items():
                 print(f"fuzz: {mode}, {phase}", flush=True)
-                fixed = {} if EXAMPLES else {"seed": 1, "every": every}
-                if attack(root, headers[mode], phase, most, **fixed):
+                fixed: dict[str, int] = {} if EXAMPLES else {"seed": 1, "every": every}
+                if attack(root, headers[mode], phase, most, known=known, **fixed):
                     failed.append(f"{mode}, {phase}")
                 sent[mode] += SENT
     print_sums(sent)
