@@ -98,19 +98,22 @@ def map_case(_context: Any, case: Any) -> Any:
     if case.meta and case.meta.phase.name != "stateful":
         path = case.meta.components.get(ParameterLocation.PATH)
         if path and path.mode == GenerationMode.POSITIVE:
-            turn = _seen[case.operation.label]
+            turn = _seen[case.operation.label] // _every
             for name in case.path_parameters.keys() & _known.keys():
                 case.path_parameters[name] = _known[name][turn % len(_known[name])]
-        for body in _bodies(case.body):
+        for body in _new_jobs(case):
             if type(kind := body.get("kind")) is str and re.fullmatch(r"[a-z0-9]{1,20}", kind):
                 body["kind"] = KIND
     return case
 
 
-def _bodies(body: Any) -> list[dict[str, Any]]:
-    if isinstance(body, dict) and isinstance(body.get("jobs"), list):
-        return [job for job in body["jobs"] if isinstance(job, dict)]
-    return [body] if isinstance(body, dict) else []
+def _new_jobs(case: Any) -> list[dict[str, Any]]:
+    body = case.body
+    if isinstance(body, dict) and case.operation.path.endswith("/jobs"):
+        return [body]
+    if isinstance(body, dict) and isinstance(jobs := body.get("jobs"), list):
+        return [job for job in jobs if isinstance(job, dict)]
+    return []
 
 
 def _waits(seconds: Any) -> bool:
