@@ -29,7 +29,7 @@ test-latest: ## The same on the newest Django, where a Python >= 3.12 is found
 mutants: .venv/.dev ## Break every named predicate of the guarded statements and print which the tests notice
 	@$(PY) -m tests.matrix.score $(ARGS)
 
-fuzz: .venv/.dev ## Let schemathesis loose on the API, on both databases (ARGS="--on sqlite")
+fuzz: .venv/.dev ## Fuzz the API for longer than the tests do, on both databases (ARGS="--on sqlite")
 	@$(PY) -m tests.fuzz $(ARGS)
 
 lint: .venv/.dev var/env ## Check style, types, migrations and the deployment settings

@@ -34,6 +34,7 @@ would double the time of these."""
 FOLDERS = {
     **dict.fromkeys(("console", "api"), "pages"),
     **dict.fromkeys(("matrix", "demo", "bench_guards"), "walks"),
+    "fuzz": "processes",
 }
 TESTS = Path(__file__).parent
 

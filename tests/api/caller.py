@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jobs.models import ApiToken
+from tests.api import described
 
 ROOT = "/api/v1"
 EVERY_PERMISSION = ("view_job", "enqueue_job", "cancel_job")
@@ -58,10 +59,16 @@ def operator(name: str = "operator", *permissions: str) -> Any:
 
 
 class Api(Client):
-    """A client of the API that sends one token with every request."""
+    """A client of the API that sends one token with every request, and takes described answers only."""
 
     def __init__(self, token: str) -> None:
         super().__init__(headers={"authorization": f"Bearer {token}"})
+
+    def request(self, **request: Any) -> Any:
+        answer = super().request(**request)
+        asked = request["REQUEST_METHOD"], request["PATH_INFO"]
+        assert not (wrong := described.violation(*asked, answer)), (*asked, wrong)
+        return answer
 
     def send(self, body: Any, path: str = "/jobs", **more: Any) -> Any:
         """POST a value as JSON, or bytes as they are."""

@@ -16,7 +16,7 @@
 | S71 | an over-long value is a 500 | here; test_enqueue, test_bodies, test_cancel, test_operate |
 | S72 | a list counts the whole table | test_list (statements, no COUNT unless asked for, and then bounded) |
 
-All addresses and members besides, with whatever comes to mind: test_described and test_fuzz.
+All addresses and members besides, with whatever comes to mind: tests/fuzz and test_fuzz.
 """
 
 from __future__ import annotations

@@ -56,8 +56,7 @@ def refuses(ops, operation, pointer, wrong):
     """Send a body that is right but for one place, which must be named; return the schema of that place."""
     told = BY_NAME[operation]
     assert told.body is not None
-    maker = described.Maker(1, {"error_code": ["AN_ERROR"], "slot": ["s"], "id": ["w:1:a"]})
-    body = inner = maker.value(told.body)
+    body = inner = described.least(told.body)
     *way, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]]
     for step in way:
         inner = inner[step]

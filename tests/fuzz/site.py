@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from config.wsgi import application
-from jobs import handlers
-from tests.build import KIND
-from tests.operations import scene
+from tests.fuzz import callers
 
 __all__ = ["application"]
 
-
-@handlers.job(KIND, queue="default", redact=["hidden"])
-def anything(**_arguments: Any) -> None:
-    """Do nothing: only workers of the fuzz claim it."""
-
-
-scene.kind()
+callers.declare()
