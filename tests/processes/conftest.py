@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.processes.databases import Ground, ground_of, installed, migrated
-from tests.processes.installation import Installation
+from tests.processes.installation import ROOT, Installation
+from tests.processes.warm import Warm
 
 Install = Callable[[Path], AbstractContextManager[Installation]]
 
@@ -26,9 +27,16 @@ def _ground(
 
 
 @pytest.fixture(scope="session")
-def install(_ground: tuple[Ground, str]) -> Install:
+def warm() -> Iterator[Warm]:
+    """What starts the processes; see tests/processes/warm.py."""
+    with Warm(ROOT) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def install(_ground: tuple[Ground, str], warm: Warm) -> Install:
     """Makes installations, for what lives longer than one test; needs the database unblocked."""
-    return lambda folder: installed(*_ground, folder)
+    return lambda folder: installed(*_ground, folder, warm)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from tests.processes.installation import Installation
+from tests.processes.warm import Warm
 
 
 class Ground(Protocol):
@@ -113,10 +114,10 @@ def migrated(ground: Ground) -> Iterator[str]:
 
 
 @contextmanager
-def installed(ground: Ground, template: str, folder: Path) -> Iterator[Installation]:
+def installed(ground: Ground, template: str, folder: Path, warm: Warm) -> Iterator[Installation]:
     """Make an installation, and end its processes with the block."""
     with database(ground, template) as name:
-        made = Installation(name, ground.url(name), folder)
+        made = Installation(name, ground.url(name), folder, warm)
         try:
             with made.kinds():
                 yield made

@@ -30,6 +30,7 @@ from jobs.handlers import Handler, Options
 from jobs.models import Attempt, FenceRefusal, Job
 from jobs.outcomes import Enqueued
 from jobs.status import TERMINAL, JobStatus
+from tests.processes.warm import Forked, Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0
@@ -48,7 +49,7 @@ class Trace(NamedTuple):
 class WorkerProcess:
     """One `manage.py runworker`, with what it wrote."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Forked, log: Path) -> None:
         self.process = process
         self.log = log
 
@@ -90,10 +91,11 @@ class WorkerProcess:
 class Installation:
     """A database of its own (`alias`), a folder for traces, and the processes started in it."""
 
-    def __init__(self, alias: str, url: str, folder: Path) -> None:
+    def __init__(self, alias: str, url: str, folder: Path, warm: Warm) -> None:
         self.alias = alias
         self.url = url
         self.folder = folder
+        self.warm = warm
         self.lease_seconds = 60
         """Of what is enqueued from now on. Long: only where a lease has to run out is it made short."""
         self.workers: list[WorkerProcess] = []
@@ -193,32 +195,44 @@ class Installation:
         self,
         *arguments: str,
         failpoints: str = "",
-        shell: str = 'exec "$0" "$@"',
+        shell: str = "",
         output: int | None = None,
+        cold: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> WorkerProcess:
         """Start `manage.py runworker` with `arguments`.
 
-        `failpoints` as in jobs/failpoints.py; `shell` runs the command `"$0" "$@"`; `output` is where stdout
-        and stderr go instead of the log.
+        `failpoints` as in jobs/failpoints.py; `shell` runs the command `"$0" "$@"`, from nothing as the two
+        that follow; `output` is where stdout and stderr go instead of the log; `cold` is for what is said of
+        the start itself. All others are started as tests/processes/warm.py says.
         """
         log = self.folder / f"worker-{len(self.workers)}.log"
         env = {**self._environment(), **(environment or {})}
         if failpoints:
             env = {"INTERLOCK_ALLOW_FAILPOINTS": "1", **env, "INTERLOCK_FAILPOINTS": failpoints}
-        command = [sys.executable, str(ROOT / "manage.py"), "runworker", *arguments]
+        log.touch()
+        words = ["runworker", *arguments]
+        process: subprocess.Popen[bytes] | Forked
+        if shell or output is not None or cold:
+            process = self._start_cold(words, env, log, shell or 'exec "$0" "$@"', output)
+        else:
+            process = self.warm.start(words, env, log)
+        self.workers.append(WorkerProcess(process, log))
+        return self.workers[-1]
+
+    def _start_cold(
+        self, words: list[str], environment: dict[str, str], log: Path, shell: str, output: int | None
+    ) -> subprocess.Popen[bytes]:
         with log.open("wb") as out:
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", shell, *command],
+            return subprocess.Popen(
+                ["/bin/sh", "-c", shell, sys.executable, str(ROOT / "manage.py"), *words],
                 cwd=ROOT,
-                env=env,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out if output is None else output,
                 stderr=out if output is None else output,
                 start_new_session=True,
             )
-        self.workers.append(WorkerProcess(process, log))
-        return self.workers[-1]
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -235,16 +249,10 @@ class Installation:
 
     def manage(self, *command: str, code: int = 0) -> str:
         """Run a command of `manage.py` as a person would, see how it ends, and return what it printed."""
-        ran = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), *command],
-            cwd=ROOT,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        assert ran.returncode == code, ran.stdout + ran.stderr
-        return ran.stdout
+        said, complained = (self.folder / f"{name}-{uuid.uuid4().hex}.log" for name in ("out", "errors"))
+        ended = self.warm.start(command, self._environment(), said, complained).wait(PATIENCE)
+        assert ended == code, said.read_text() + complained.read_text()
+        return said.read_text()
 
     def drain(self, *arguments: str) -> None:
         """Run a worker until nothing is ready or running, and see that it ended well."""

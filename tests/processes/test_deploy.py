@@ -49,7 +49,7 @@ def test_a_worker_that_cannot_work_right_does_not_start(
     installation: Installation, environment: dict[str, str], sentence: str
 ) -> None:
     job_id = installation.enqueue("proc.trace")
-    worker = installation.start(environment=environment)
+    worker = installation.start(cold=True, environment=environment)
     assert worker.wait() == 1
     assert sentence in worker.said
     assert "Traceback" not in worker.said

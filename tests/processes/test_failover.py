@@ -34,6 +34,7 @@ from jobs.vocabulary import JOB
 from tests import pgtemp
 from tests.processes.databases import Server
 from tests.processes.installation import Installation
+from tests.processes.warm import Warm
 
 pytestmark = pytest.mark.skipif(
     not connection.features.has_select_for_update_skip_locked, reason="this database has no server"
@@ -87,7 +88,7 @@ class Pair:
 
 
 @contextmanager
-def pair(folder: Path, **settings: str) -> Iterator[Pair]:
+def pair(folder: Path, warm: Warm, **settings: str) -> Iterator[Pair]:
     """Make both; nothing is taken down in order but the processes, for the servers go as a whole."""
     name = f"failover_{uuid.uuid4().hex[:12]}"
     with pgtemp.server(**settings) as primary, tempfile.TemporaryDirectory(dir="/tmp") as place:
@@ -97,7 +98,7 @@ def pair(folder: Path, **settings: str) -> Iterator[Pair]:
         ground = Server({**connections.databases["default"], **where})
         ground.create(name)
         connections.databases[name] = ground.settings(name)
-        made = Installation(name, ground.url(name), folder)
+        made = Installation(name, ground.url(name), folder, warm)
         try:
             call_command("migrate", database=name, verbosity=0)
             with pgtemp.standby(primary, **settings) as standby, made.kinds():
@@ -117,8 +118,10 @@ def _unblocked(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_unblocked")
-def test_an_asynchronous_standby_refuses_the_old_life_until_a_raise_with_a_floor(tmp_path: Path) -> None:
-    with pair(tmp_path) as two:
+def test_an_asynchronous_standby_refuses_the_old_life_until_a_raise_with_a_floor(
+    tmp_path: Path, warm: Warm
+) -> None:
+    with pair(tmp_path, warm) as two:
         made, verbs = two.made, two.made.jobs
         effects = EffectRuntime(JOB, hooks=HOOKS, using=made.alias)
         scheduler = Scheduler.objects.using(made.alias)
@@ -189,8 +192,8 @@ def test_an_asynchronous_standby_refuses_the_old_life_until_a_raise_with_a_floor
 
 
 @pytest.mark.usefixtures("_unblocked")
-def test_of_what_a_synchronous_standby_acknowledged_nothing_is_lost(tmp_path: Path) -> None:
-    with pair(tmp_path, synchronous_commit="on") as two:
+def test_of_what_a_synchronous_standby_acknowledged_nothing_is_lost(tmp_path: Path, warm: Warm) -> None:
+    with pair(tmp_path, warm, synchronous_commit="on") as two:
         made, verbs = two.made, two.made.jobs
         two.on(two.primary, "ALTER SYSTEM SET synchronous_standby_names = '*'")
         two.on(two.primary, "SELECT pg_reload_conf()")

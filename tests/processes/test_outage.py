@@ -20,6 +20,7 @@ from jobs.worker.stop import LEFT_RUNNING
 from tests import pgtemp
 from tests.processes.databases import Server, installed, migrated
 from tests.processes.installation import Installation, WorkerProcess
+from tests.processes.warm import Warm
 
 pytestmark = pytest.mark.skipif(
     not connection.features.has_select_for_update_skip_locked, reason="this database has no server"
@@ -39,10 +40,12 @@ def _server(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[pgt
 
 
 @pytest.fixture
-def own(_server: tuple[pgtemp.Server, Server, str], django_db_blocker: Any, tmp_path: Path) -> Iterator[Own]:
+def own(
+    _server: tuple[pgtemp.Server, Server, str], warm: Warm, django_db_blocker: Any, tmp_path: Path
+) -> Iterator[Own]:
     """A server that may be stopped, and an installation on it."""
     postgres, ground, template = _server
-    with django_db_blocker.unblock(), installed(ground, template, tmp_path) as made:
+    with django_db_blocker.unblock(), installed(ground, template, tmp_path, warm) as made:
         try:
             yield postgres, made
         finally:
