@@ -46,12 +46,14 @@ def difference(using: str) -> tuple[list[str], list[str]]:
     return sorted(wanted[name] for name in wanted.keys() - present), sorted(present - wanted.keys())
 
 
-def lift(using: str) -> None:
-    """Drop every trigger; the test suite's flush is the only caller."""
+def lift(using: str, event: str = "") -> None:
+    """Drop every trigger, or those of one event; the test suite's flush is the only caller."""
     connection = connections[using]
+    guards = {_name(trigger): trigger for trigger in guarding(connection.vendor)}
     with connection.cursor() as cursor:
         for name in _present(cursor, connection.vendor):
-            _drop(cursor, connection.vendor, name)
+            if not event or (name in guards and guards[name].event == event):
+                _drop(cursor, connection.vendor, name)
 
 
 def _name(trigger: Trigger) -> str:
