@@ -6,6 +6,7 @@ A test says `@pytest.mark.browser` or `@pytest.mark.pgbouncer`. What is skipped 
 
 import os
 import shutil
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,12 +40,20 @@ FOLDERS = {
 TESTS = Path(__file__).parent
 
 
+def parts_of(text: str) -> tuple[str, ...]:
+    """Return the parts that `text` names, in their order; ArgumentTypeError for what is none."""
+    named = set(text.split(","))
+    if strange := named - {"all", *PARTS}:
+        raise ArgumentTypeError(f"{', '.join(sorted(strange))}: a part is all or one of {', '.join(PARTS)}")
+    return PARTS if "all" in named else tuple(part for part in PARTS if part in named)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part",
-        choices=["all", *PARTS],
+        type=parts_of,
         default="all",
-        help="run all tests, or one part: see PARTS in tests/needs.py",
+        help="run all tests, or some parts, comma-separated: see PARTS in tests/needs.py",
     )
     parser.addoption(
         "--asking",
@@ -74,12 +83,12 @@ def pytest_collection_finish() -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the folders of the other parts unread: reading all the tests takes longer than many of them."""
-    part = config.getoption("--part")
-    if part == "all" or not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
+    parts = config.getoption("--part")
+    if parts == PARTS or not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
         return None
     folder = collection_path.relative_to(TESTS).parts[0]
     belongs = folder if folder in PARTS else FOLDERS.get(folder, "plain")
-    return None if belongs == part else True
+    return None if belongs in parts else True
 
 
 def asks_database(item: pytest.Item) -> bool:

@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--on", choices=LANES, help="run on this database only")
     parser.add_argument(
-        "--part", choices=["all", *needs.PARTS], default="all", help="with --on: only this part"
+        "--part", type=needs.parts_of, default="all", help="with --on: only these parts, comma-separated"
     )
     parser.add_argument("--require", default="", help="fail without these (browser,pgbouncer)")
     options, rest = parser.parse_known_args(arguments)
@@ -86,8 +86,10 @@ def main(arguments: list[str]) -> int:
         scratch = Path(folder)
         (scratch / "static").mkdir()
         if options.on:
-            parts = needs.PARTS if options.part == "all" else (options.part,)
-            _count(options.on, _run_chain(options.on, parts, scratch, rest), tally)
+            # A browser's event loop would be in the way of all that follows, so it has a process of its own.
+            others = ",".join(part for part in options.part if part != "browser")
+            runs = [others] * bool(others) + ["browser"] * ("browser" in options.part)
+            _count(options.on, _run_chain(options.on, runs, scratch, rest), tally)
         else:
             _run_both(scratch, rest, tally)
         if not options.on:
@@ -96,18 +98,20 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
-    """Run the lanes side by side, each in two chains: the first speaks, the others are read out at the end.
+    """Run the lanes side by side, in five chains: the first speaks, the others are read out at the end.
 
-    Tests of whole processes wait much and compute little, so they go beside the others.
+    What needs no process of its own shares one: each has Django to read, and a database to make. Each chain
+    takes about as much of a processor, so that all are busy to the end; tests of whole processes wait much.
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
     chains: list[tuple[str, tuple[str, ...]]] = [
-        ("sqlite", ("plain", "pages")),
-        ("sqlite", ("walks", "races", "processes", "browser")),
-        ("postgresql", ("plain", "pages", "walks")),
-        ("postgresql", ("races", "processes", "browser")),
+        ("sqlite", ("plain", "browser")),
+        ("sqlite", ("pages",)),
+        ("sqlite", ("walks,races,processes",)),
+        ("postgresql", ("plain,pages,walks",)),
+        ("postgresql", ("races,processes", "browser")),
     ]
-    logs = [scratch / f"{lane}-{parts[0]}.log" for lane, parts in chains]
+    logs = [scratch / f"{lane}-{_first(parts)}.log" for lane, parts in chains]
     with ThreadPoolExecutor(len(chains)) as beside:
         ran = []
         for (lane, parts), log in list(zip(chains, logs, strict=True))[1:]:
@@ -139,7 +143,7 @@ def _run_chain(
     measure: bool = False,
     log: Path | None = None,
 ) -> list[tuple[int, Path]]:
-    """Run parts of the tests one after the other on a database of their own; returns exit codes and reports.
+    """Run each of `parts` in a process, one after the other on one database; returns exit codes and reports.
 
     `measure` is for a run on both: the first lane measures coverage, a fifth more work, and runs what asks no
     database.
@@ -150,7 +154,7 @@ def _run_chain(
     with ExitStack() as stack:
         out = stack.enter_context(log.open("wb", buffering=0)) if log else None
         try:
-            url = stack.enter_context(_database(lane, scratch, parts[0], out))
+            url = stack.enter_context(_database(lane, scratch, _first(parts), out))
         except pgtemp.NoServer as reason:
             _say(f"tests: nothing ran on PostgreSQL. {reason}", out)
             return [(1, scratch / "nothing")]
@@ -162,6 +166,11 @@ def _run_chain(
                 command = [*COVERAGE, "--out", str(scratch / "coverage"), *command]
             ran.append((_timed(f"{lane}, {part}", command, _environment(url, scratch), out), report))
     return ran
+
+
+def _first(parts: Sequence[str]) -> str:
+    """Return what a chain's database and log are named after."""
+    return parts[0].partition(",")[0]
 
 
 def _timed(name: str, command: list[str], environment: dict[str, str], out: IO[bytes] | None) -> int:
