@@ -31,23 +31,38 @@ def pages(browse, job):
     yield "host", client.get("/", headers={"host": "evil.example"})
 
 
-def test_no_answer_holds_a_script_or_a_style_of_its_own(browse, one_of_each):  # noqa: F811
-    for name, answer in pages(browse, one_of_each):
-        found = INLINE.search(b"".join(answer).decode())
+@pytest.fixture(scope="module")
+def _asked():
+    return []
+
+
+@pytest.fixture
+def answers(_asked, browse, one_of_each):  # noqa: F811
+    """Name, headers and text of each answer; asked for once for all that is said of them."""
+    if not _asked:
+        _asked += [
+            (name, answer.headers, b"".join(answer).decode()) for name, answer in pages(browse, one_of_each)
+        ]
+    return _asked
+
+
+def test_no_answer_holds_a_script_or_a_style_of_its_own(answers):
+    for name, _headers, text in answers:
+        found = INLINE.search(text)
         assert found is None, (name, found)
 
 
-def test_every_answer_carries_the_policy(browse, one_of_each):  # noqa: F811
-    for name, answer in pages(browse, one_of_each):
-        policy = answer.headers.get("Content-Security-Policy", "")
+def test_every_answer_carries_the_policy(answers):
+    for name, headers, _text in answers:
+        policy = headers.get("Content-Security-Policy", "")
         assert "script-src 'self'" in policy, name
         assert "style-src 'self'" in policy, name
         assert "unsafe" not in policy, name
 
 
-def test_no_answer_may_be_kept(browse, one_of_each):  # noqa: F811
-    for name, answer in pages(browse, one_of_each):
-        assert "no-store" in answer.headers.get("Cache-Control", ""), name
+def test_no_answer_may_be_kept(answers):
+    for name, headers, _text in answers:
+        assert "no-store" in headers.get("Cache-Control", ""), name
 
 
 def test_error_page_shows_nothing_of_the_error(browse, monkeypatch):
