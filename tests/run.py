@@ -207,7 +207,8 @@ def _database(lane: str, scratch: Path, name: str, out: IO[bytes] | None) -> Ite
         _say("tests: using the PostgreSQL that DATABASE_URL names", out)
         yield _named(given, name)
     else:
-        with pgtemp.server() as postgres:
+        # Tests go statement by statement, and a vacuum that came by would hold them up at another each time.
+        with pgtemp.server(autovacuum="off") as postgres:
             version = postgres.run("postgres", "--version").stdout.decode().strip()
             _say(f"tests: started a private {version} for this run", out)
             yield postgres.url

@@ -35,10 +35,7 @@ def chromium(browser_path: str, django_db_setup: None) -> Iterator[Browser]:
     """
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        browser = playwright.chromium.launch(
-            executable_path=browser_path,
-            args=["--no-sandbox"],
-        )
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         yield browser
         browser.close()
 

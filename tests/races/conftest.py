@@ -12,12 +12,16 @@ from tests.races.interleave import Race
 
 
 @pytest.fixture
-def race(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Race]:
-    """Runs actors' verbs statement by statement; see interleave.py."""
-    # An actor that is held must not run into a time-out because the machine is busy with something else.
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An actor that is held must not run into a time-out because the machine is busy with something else."""
     for name in ("OPEN_FENCED", "OPEN_EXCLUSIVE"):
         patient = getattr(session, name).replace("'2s'", "'60s'").replace("'5s'", "'60s'")
         monkeypatch.setattr(session, name, patient)
+
+
+@pytest.fixture
+def race(transactional_db: None, _patient: None) -> Iterator[Race]:
+    """Runs actors' verbs statement by statement; see interleave.py."""
     with Race(find_deadlocks_at_once, know_the_database) as race:
         yield race
 

@@ -65,7 +65,7 @@ WAYS = [(by_driver, "SERIALIZABLE"), (by_session, "REPEATABLE READ")]
 
 
 @pytest.fixture(params=WAYS, ids=[f"{way.__name__}-{level}" for way, level in WAYS])
-def race(request: pytest.FixtureRequest, transactional_db: None) -> Iterator[Race]:
+def race(request: pytest.FixtureRequest, transactional_db: None, _patient: None) -> Iterator[Race]:
     if not connection.features.has_select_for_update:
         pytest.skip("this database has one isolation level")
     way, level = request.param
