@@ -105,9 +105,9 @@ def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
     chains: list[tuple[str, tuple[str, ...]]] = [
-        ("sqlite", ("plain", "browser")),
-        ("sqlite", ("pages",)),
-        ("sqlite", ("walks,races,processes",)),
+        ("sqlite", ("plain",)),
+        ("sqlite", ("pages,walks",)),
+        ("sqlite", ("races,processes", "browser")),
         ("postgresql", ("plain,pages,walks",)),
         ("postgresql", ("races,processes", "browser")),
     ]
