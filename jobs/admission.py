@@ -68,7 +68,7 @@ def rows(
 
 
 def _shared(kind: str, given: Options) -> tuple[Handler | None, str | None, dict[str, Any]]:
-    """Return a kind's handler, the label if it is given, and the fields that do not hang on the arguments."""
+    """Return a kind's handler, the label unless the arguments make it, and what does not hang on them."""
     if not isinstance(kind, str) or not handlers.NAME.fullmatch(kind):
         raise InvalidJob("kind", "letters, digits and ._:- only, 1 to 120 of them")
     handler = handlers.find(kind)
@@ -85,7 +85,7 @@ def _shared(kind: str, given: Options) -> tuple[Handler | None, str | None, dict
         raise InvalidJob("unique_scope", "unfinished or ever")
     return (
         handler,
-        given.label,
+        given.label if given.label is not None or (handler and handler.label) else "",
         {
             "kind": handler.name if handler else kind,
             "queue": queue(name),
@@ -116,7 +116,7 @@ def arguments(kind: str, value: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _arguments(handler: Handler | None, value: Mapping[str, Any], depth: int, limit: int) -> tuple[str, str]:
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise InvalidJob("arguments", "an object of named arguments")
     if handler is not None and not handler.takes(value.keys()):
         handler.bind(**{str(k): v for k, v in value.items()})
