@@ -145,7 +145,8 @@ class Dialect:
             arrays = [f"%({shape}_{name})s::{kind}[]" for name, kind in zip(columns, types, strict=True)]
             return f"unnest({', '.join(arrays)}) AS r({', '.join(columns)})"
         if len(SHAPES[shape]) == 1:
-            return f"(SELECT value AS {next(iter(columns))} FROM json_each(%({shape})s)) AS r"
+            (name,) = SHAPES[shape]
+            return f"(SELECT value AS {name} FROM json_each(%({shape})s)) AS r"
         each = [name for name in SHAPES[shape] if f"{shape}_{name}" not in once]
         picks = ", ".join(
             f"json_extract(value, '$[{each.index(name)}]') AS {name}"

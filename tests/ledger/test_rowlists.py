@@ -83,6 +83,16 @@ def test_rows_that_are_all_the_same_are_as_many():
     assert [row[0] for row in found] == ["x"] * 60
 
 
+def test_rows_of_which_nothing_is_read_are_counted():
+    ids = [{"id": uuid.UUID(int=n).hex} for n in range(3)]
+
+    def work(session: Session) -> list[Any]:
+        return session.run("SELECT COUNT(*) FROM {rows:ids}", {"ids": ids})
+
+    if connection.vendor == "sqlite":  # PostgreSQL has no array to count by
+        assert transact(work, using="default", vocabulary=JOB, durable=False, fenced=False)[0][0] == 3
+
+
 def test_an_empty_list_has_no_rows():
     assert carried("log", []) == []
 
