@@ -90,8 +90,20 @@ class Warm:
 
     def start(
         self, command: Sequence[str], environment: Mapping[str, str], log: Path, errors: Path | None = None
-    ) -> Forked:
+    ) -> Forked | subprocess.Popen[bytes]:
         """Start `manage.py` with these words; what it writes is in `log`, its stderr in `errors` if given."""
+        if sys.platform != "linux":  # nowhere else can a process inherit what another has forked
+            words = [sys.executable, str(self.root / "manage.py"), *command]
+            with log.open("ab") as out, (errors or log).open("ab") as err:
+                return subprocess.Popen(
+                    words,
+                    cwd=self.root,
+                    env=dict(environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
         _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         try:
             return Forked(self._ask([list(command), dict(environment), str(log), str(errors or log)]))
