@@ -98,10 +98,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
-    """Run the lanes side by side, in five chains: the first speaks, the others are read out at the end.
+    """Run the lanes side by side, in six chains: the first speaks, the others are read out at the end.
 
-    What needs no process of its own shares one: each has Django to read, and a database to make. Each chain
-    takes about as much of a processor, so that all are busy to the end; tests of whole processes wait much.
+    What needs no process of its own shares one: each has Django to read, and a database to make. No chain takes
+    much more of a processor than another; tests of whole processes wait much, and have others beside them.
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
     chains: list[tuple[str, tuple[str, ...]]] = [
@@ -109,7 +109,8 @@ def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
         ("sqlite", ("pages,walks",)),
         ("sqlite", ("races,processes", "browser")),
         ("postgresql", ("plain,pages,walks",)),
-        ("postgresql", ("races,processes", "browser")),
+        ("postgresql", ("processes", "browser")),
+        ("postgresql", ("races",)),
     ]
     logs = [scratch / f"{lane}-{_first(parts)}.log" for lane, parts in chains]
     with ThreadPoolExecutor(len(chains)) as beside:
