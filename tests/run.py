@@ -100,8 +100,8 @@ def main(arguments: list[str]) -> int:
 def _run_both(scratch: Path, rest: list[str], tally: Tally) -> None:
     """Run the lanes side by side, in six chains: the first speaks, the others are read out at the end.
 
-    What needs no process of its own shares one: each has Django to read, and a database to make. No chain takes
-    much more of a processor than another; tests of whole processes wait much, and have others beside them.
+    What needs no process of its own shares one: each has Django to read, and a database to make. No chain
+    takes much more of a processor than another; tests of whole processes wait much, beside the others.
     """
     print("tests: both databases side by side; what is not shown at once follows at the end", flush=True)
     chains: list[tuple[str, tuple[str, ...]]] = [

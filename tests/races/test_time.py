@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,18 +29,25 @@ VERBS: dict[str, Verb] = {
 
 
 def outwait(verb: Verb) -> tuple[Outcome, uuid.UUID]:
-    """Send a verb a moment before its lease ends, while somebody holds the job's row until after the end."""
-    began = datetime.now(UTC) - timedelta(seconds=59.6)
-    lease = claim(enqueue(queue=queue(), now=began), now=began)
-    assert lease.lease_expires_at is not None
-    with transaction.atomic():
-        # A caller that enqueues children and goes on working: it holds the parent's row and changes nothing.
-        enqueue(queue=queue(), parent_id=job_of(lease))
-        late = Aside(lambda: verb(lease)).once_it_waits()
-        assert clock() < lease.lease_expires_at, "this machine stalled before the verb was sent"
-        while clock() <= lease.lease_expires_at:
-            late.join(0.005)
-    return late.answer(), job_of(lease)
+    """Send a verb a moment before its lease ends, while somebody holds the job's row until after the end.
+
+    A busy machine may take longer than that moment to send it; then another job gets a longer one.
+    """
+    for moment in (0.4, 1.6, 6.4, 25.6):
+        began = datetime.now(UTC) - timedelta(seconds=60 - moment)
+        lease = claim(enqueue(queue=queue(), now=began), now=began)
+        assert lease.lease_expires_at is not None
+        with transaction.atomic():
+            # A caller that enqueues children and goes on working: it holds the parent's row, changes nothing.
+            enqueue(queue=queue(), parent_id=job_of(lease))
+            late = Aside(partial(verb, lease)).once_it_waits()
+            in_time = clock() < lease.lease_expires_at
+            while clock() <= lease.lease_expires_at:
+                late.join(0.005)
+        answer = late.answer()
+        if in_time:
+            return answer, job_of(lease)
+    raise AssertionError("this machine stalled before the verb was sent, four times")
 
 
 def clock() -> datetime:
@@ -59,7 +67,7 @@ def test_a_lease_that_ran_out_while_its_holder_waited_for_the_row_is_refused(
     outcome, job_id = outwait(VERBS[verb])
     assert (outcome.code, outcome.reason) == (Code.FENCED, "LEASE_EXPIRED")
     assert coherent(job_id).status == JobStatus.RUNNING
-    assert len(Job.objects.recover()) == 1
+    assert job_id in {ended.id for ended in Job.objects.recover()}
 
 
 @pytest.fixture
