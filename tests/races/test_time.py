@@ -67,7 +67,7 @@ def test_a_lease_that_ran_out_while_its_holder_waited_for_the_row_is_refused(
     outcome, job_id = outwait(VERBS[verb])
     assert (outcome.code, outcome.reason) == (Code.FENCED, "LEASE_EXPIRED")
     assert coherent(job_id).status == JobStatus.RUNNING
-    assert job_id in {ended.id for ended in Job.objects.recover()}
+    assert job_id in {uuid.UUID(str(ended.id)) for ended in Job.objects.recover()}
 
 
 @pytest.fixture
