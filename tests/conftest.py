@@ -8,13 +8,14 @@ Of the browser and pgbouncer see tests/needs.py. For the database:
   the scheduler stands at epoch 1 with claims open (tests/flush.py); close your own threads' connections.
 - Rows of any status are built by tests/build.py.
 
-Counts in memory (jobs.measures), callbacks on jobs (HOOKS), kinds registered by a test and the note beside an
-SQLite file are gone after it.
+Counts in memory (jobs.measures), callbacks on jobs (HOOKS), kinds registered by a test, the note beside an
+SQLite file, and the language and time zone of a request are gone after it.
 """
 
 from collections.abc import Iterator
 
 import pytest
+from django.utils import timezone, translation
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.needs"]
@@ -48,3 +49,5 @@ def _nothing_left_in_memory() -> Iterator[None]:
     HOOKS.on_ended[:], HOOKS.on_recovered[:] = callbacks
     handlers._handlers.clear()
     handlers._handlers.update(kinds)
+    translation.deactivate()
+    timezone.deactivate()
