@@ -123,13 +123,15 @@ def _raise() -> float:
 
 
 def token() -> str:
-    """Return the secret of a token for remote workers."""
+    """Return the secret of a token for remote workers and those who enqueue."""
     from django.contrib.auth import get_user_model
 
     from jobs.models import ApiToken
 
     user = get_user_model().objects.create_superuser("bench")
-    return ApiToken.objects.issue("bench", user=user, scopes=["worker", "jobs:read"], queues=[])[1]
+    return ApiToken.objects.issue(
+        "bench", user=user, scopes=["worker", "jobs:read", "jobs:enqueue"], queues=[]
+    )[1]
 
 
 REFILL = 500

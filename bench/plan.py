@@ -25,17 +25,15 @@ from bench.sides import Side
 
 MEASURES = (
     "enqueue", "bulk", "requests", "batches", "drain1", "drain2", "pickup", "idle", "raise", "http",
-    "waiting16", "waiting256",
+    "served", "waiting16", "waiting256",
 )  # fmt: skip
 ONCE = ("idle", "waiting16", "waiting256")
 """Measures that more rounds would not make better: they count, and hardly time."""
-OURS = ("http", "waiting16", "waiting256")
-"""Measures of what a peer has not."""
 SHARE = 10
 """Jobs that are enqueued one by one: a tenth of those drained."""
 PICKUPS = 60
 RAISES = 200
-OURS = ("requests", "batches", "raise")
+OURS = ("requests", "batches", "raise", "http", "served", "waiting16", "waiting256")
 """Measures of what only the product has."""
 SERVED = ("raise",)
 """Measures that take a database server."""
@@ -108,15 +106,20 @@ def _take(measure: str, ground: Ground, side: Side, count: int) -> dict[str, Any
                 return idle(ground, side, folder)
             case "raise":
                 return raises(ground, side, RAISES, folder)
-            case "http":
-                from bench.measures.http import http  # needs httpx, which the others do not
+            case _:
+                return _over_http(measure, ground, side, count, folder)
 
-                return http(ground, side, count, folder)
-            case "waiting16" | "waiting256":
-                from bench.measures.http import waiting
 
-                return waiting(ground, side, folder, int(measure.removeprefix("waiting")))
-    raise AssertionError(measure)
+def _over_http(measure: str, ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]:
+    from bench.measures import http  # needs httpx, which the others do not
+
+    match measure:
+        case "http":
+            return http.http(ground, side, count, folder)
+        case "served":
+            return http.served(ground, side, count, folder)
+        case _:
+            return http.waiting(ground, side, folder, int(measure.removeprefix("waiting")))
 
 
 @contextmanager

@@ -1,15 +1,19 @@
-"""Remote workers: how fast they claim and commit over HTTP, and what a hundred that wait do to the others."""
+"""Over HTTP: how fast jobs come in, are claimed and committed, and what a hundred who wait do to others."""
 
+import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
+import httpx
+
 from bench.failed import BenchFailed
 from bench.ground import Ground
 from bench.sides import Side
+from bench.verbs import BULK
 from bench.web import serving
 from interlock_client import Client
 from interlock_client.leases import Leases
@@ -45,6 +49,46 @@ def http(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]
         "web_us_per_job": round(cpu / count * 1e6, 1),
         "rss_mib": round(memory, 1),
     }
+
+
+def served(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]:
+    """Enqueue `count` jobs, a thousand a request, by two clients whose requests are ready."""
+    url = ground.fresh(side)
+    token = side.ask(url, "token")
+    rate = ground.commits_per_s()
+    bodies = [
+        {
+            "jobs": [
+                {"kind": "bench.noop", "arguments": {"seq": number}} for number in range(start, start + BULK)
+            ]
+        }
+        for start in range(0, count, BULK)
+    ]
+    with serving(side, url, folder) as (web, api):
+        _enqueue(api, token, bodies[:1])  # what a web server reads at its first request
+        cpu, began = web.cpu_seconds(), time.monotonic()
+        _together(CLIENTS, lambda number: _enqueue(api, token, bodies[number::CLIENTS]))
+        seconds, cpu = time.monotonic() - began, web.cpu_seconds() - cpu
+    n = len(bodies) * BULK
+    return {
+        "n": n,
+        "batch": BULK,
+        "clients": CLIENTS,
+        "seconds": round(seconds, 3),
+        "per_s": round(n / seconds),
+        "commit_per_s": rate,
+        "web_us_per_job": round(cpu / n * 1e6, 1),
+    }
+
+
+def _enqueue(api: str, token: str, bodies: Sequence[dict[str, Any]]) -> None:
+    ready = [json.dumps(body).encode() for body in bodies]
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    with httpx.Client(timeout=60, headers=headers) as client:
+        for raw in ready:
+            answer = client.post(f"{api}/jobs/batch", content=raw)
+            if answer.status_code != 200 or not answer.content.endswith(b'"created":%d}' % BULK):
+                raise BenchFailed(f"not enqueued: {answer.status_code} {answer.text[:200]}")
 
 
 def _drain(api: str, token: str, name: str) -> None:
