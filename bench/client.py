@@ -123,7 +123,7 @@ def _raise() -> float:
 
 
 def token() -> str:
-    """Return the secret of a token for remote workers and those who enqueue."""
+    """Return the secret of a token for remote workers and for those who enqueue."""
     from django.contrib.auth import get_user_model
 
     from jobs.models import ApiToken

@@ -3,6 +3,7 @@
 import io
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from bench.verbs import BULK
@@ -55,13 +56,18 @@ def one_by_one(count: int) -> float:
     return time.monotonic() - began
 
 
+def bodies(count: int) -> Iterator[dict[str, Any]]:
+    """Yield what batches of `count` jobs send, a thousand a request."""
+    for start in range(0, count, BULK):
+        numbers = range(start, min(count, start + BULK))
+        yield {"jobs": [{"kind": "bench.noop", "arguments": {"seq": number}} for number in numbers]}
+
+
 def batches(count: int) -> float:
     """Enqueue `count` jobs, a thousand a request; returns the seconds."""
     api = Api()
     began = time.monotonic()
-    for start in range(0, count, BULK):
-        numbers = range(start, min(count, start + BULK))
-        jobs = [{"kind": "bench.noop", "arguments": {"seq": number}} for number in numbers]
-        status = api.post("/jobs/batch", {"jobs": jobs})
+    for body in bodies(count):
+        status = api.post("/jobs/batch", body)
         assert status.startswith("200"), status
     return time.monotonic() - began

@@ -7,7 +7,7 @@
     write N     claim and commit in N threads until SIGTERM (ours only)
     raises N    raise the epoch N times with pauses between; answers the seconds of each (ours only)
     raise_beside N  stop the writer with this process number, raise the epoch; answers the seconds (ours only)
-    token       make a token for remote workers; answers its secret (the product's module only)
+    token       make a token for workers and who enqueues; answers its secret (the product's module only)
     work        run a worker until SIGTERM (a peer's module only; ours is manage.py runworker)
 
 Seconds are counted from an open connection on, so that a process's start is not in them.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import Q, Sum
+from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Floor
 
 from jobs.ledger import indexed
 from jobs.ledger.epochs import Epoch
-from jobs.measures import BUCKETS, HOURLY, MORE
+from jobs.measures import BUCKETS, HOURLY, MORE, hour_of
 from jobs.models import Minute
 
 COMMITS = "fence.commit.accepted"
@@ -68,18 +68,21 @@ def _by_minute(now: datetime, hours: int) -> list[Bin]:
 
 
 def _by_hour(now: datetime, hours: int) -> list[Bin]:
-    end = _hour(now)
-    bins = {start: Bin(start) for start in (end - timedelta(hours=n) for n in range(hours, 0, -1))}
-    rows = (
-        indexed.whole(Minute.objects.all())
-        # Hour by hour, so that nothing between two first minutes is read.
-        .filter(_charted(HOURLY), minute__in=list(bins))
-        .order_by()
-        .values_list("minute", "measure", "bucket", "count")
-    )
+    bins = {start: Bin(start) for start in _hours(now, hours)[:-1]}
+    rows = _hourly(bins).filter(_charted(HOURLY)).values_list("minute", "measure", "bucket", "count")
     for minute, measure, bucket, n in rows:
         _add(bins[minute], measure.removeprefix(HOURLY), bucket, n)
     return list(bins.values())
+
+
+def _hours(now: datetime, before: int) -> list[datetime]:
+    """Return the running hour, last, and so many before it, by their first minutes."""
+    return [hour_of(now) - timedelta(hours=n) for n in range(before, -1, -1)]
+
+
+def _hourly(hours: Iterable[datetime]) -> QuerySet[Minute]:
+    """Return what is kept of these hours, one by one, so that nothing between two first minutes is read."""
+    return indexed.whole(Minute.objects.filter(minute__in=list(hours))).order_by()
 
 
 def _charted(prefix: str = "") -> Q:
@@ -146,30 +149,15 @@ class Coverage:
 
 def coverage(now: datetime) -> Coverage:
     """Return what the fence checked of what it let in, in the running hour and the 24 before, by point."""
-    hour = _hour(now)
-    rows = (
-        indexed.whole(Minute.objects.all())
-        .filter(
-            minute__in=[hour - timedelta(hours=n) for n in range(25)],
-            measure__startswith=f"{HOURLY}fence.",
-        )
-        .order_by()
-        .values_list("measure")
-        .annotate(n=Sum("count"))
-    )
+    kept = _hourly(_hours(now, 24)).filter(measure__startswith=f"{HOURLY}fence.")
     sums: dict[str, dict[str, int]] = defaultdict(dict)
-    for measure, n in rows:
+    for measure, n in kept.values_list("measure").annotate(n=Sum("count")):
         _, point, word = measure.removeprefix(HOURLY).split(".", 2)
         sums[point][word] = n
     accepted = sum(point.get("accepted", 0) for point in sums.values())
     checked = sum(min(p.get("checked", 0), p.get("accepted", 0)) for p in sums.values())
     refused = sum(max(0, p.get("checked", 0) - p.get("accepted", 0)) for p in sums.values())
     return Coverage(accepted, checked, refused)
-
-
-def _hour(moment: datetime) -> datetime:
-    """Return the first minute of an hour, under which the hour's sums are kept."""
-    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def commits_by_queue(now: datetime, *, bins: int = 20) -> dict[str, list[int]]:

@@ -88,9 +88,10 @@ def read(
     """
     size = size or SIZE
     found = ranking.rank(matching, now)
-    ranked, groups = found.rows, {} if like is not None else outages.groups(found.oldest)
-    if like is not None:
-        ranked = outages.outage_of(found, like, now)
+    if like is None:
+        ranked, groups = found.rows, outages.groups(found.oldest)
+    else:
+        ranked, groups = outages.outage_of(found, like, now), {}
     shown = outages.one_line_each(ranked, groups)
     start = ranking.place(shown, after, now)
     part = shown[start : start + size]

@@ -101,19 +101,16 @@ def uncertain() -> list[Group]:
 def failed_lately(now: datetime) -> tuple[list[Group], bool]:
     """Return what failed in the last 24 hours by error code, and whether more may have."""
     newest = indexed.abnormal(Job.objects.filter(status=JobStatus.FAILED)).order_by("-id")
-    parts_of: dict[tuple[str, str], list[datetime]] = defaultdict(list)
+    by_code: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
     # Grouped here: the database would look each of these rows up twice, and sort them by their texts.
-    for code, kind, finished_at in newest.values_list("error_code", "kind", "finished_at")[:READ]:
+    for code, finished_at, kind in newest.values_list("error_code", "finished_at", "kind")[:READ]:
         if finished_at > now - timedelta(hours=24):
-            parts_of[code, kind].append(finished_at)
-    by_code: dict[str, list[tuple[str, int, datetime]]] = defaultdict(list)
-    for (code, kind), finished in parts_of.items():
-        by_code[code].append((kind, len(finished), max(finished)))
+            by_code[code].append((finished_at, kind))
     groups = []
-    for code, parts in by_code.items():
-        kinds = sorted(kind for kind, _, _ in parts)
+    for code, failed in by_code.items():
+        kinds = sorted({kind for _, kind in failed})
         example = kinds[0] if len(kinds) == 1 else f"{kinds[0]} +{len(kinds) - 1}"
-        groups.append(Group(code, sum(n for _, n, _ in parts), max(last for _, _, last in parts), example))
+        groups.append(Group(code, len(failed), max(failed)[0], example))
     groups.sort(key=lambda g: (-g.count, g.name))
     return groups, sum(group.count for group in groups) >= READ
 

@@ -27,16 +27,11 @@ MOST_ATTEMPTS = 10_000
 LONGEST_DELAY = 10 * 365 * 86400.0
 
 
-def row(kind: str, arguments_: Mapping[str, Any], options: Options | None) -> dict[str, Any]:
-    """Return the new job as a row list carries it; raises InvalidJob naming the field and the limit."""
-    return rows([(kind, arguments_, options)])[0]
-
-
 def rows(
     calls: Sequence[tuple[str, Mapping[str, Any], Options | None]],
     unique_keys: Sequence[str | None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return new jobs as row lists carry them, in order; raises InvalidJob as `row` for the first bad one.
+    """Return new jobs as row lists carry them, in order; raises InvalidJob naming a bad field and its limit.
 
     What calls with the very same kind and options have in common is judged once. A key that is not None
     stands for the one of the options.

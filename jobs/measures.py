@@ -24,6 +24,11 @@ HOURLY = "hour."
 has ten thousand minutes, each with a row for every measure and bucket."""
 
 
+def hour_of(moment: datetime) -> datetime:
+    """Return the first minute of an hour, under which the hour's sums are kept."""
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
 class Key(NamedTuple):
     minute: datetime
     measure: str

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.console.rows import Values, moment
 from bench.console.story import KIND, QUEUES, VERBS, Story, worker
-from jobs.measures import BUCKETS, HOURLY
+from jobs.measures import BUCKETS, HOURLY, hour_of
 from jobs.outcomes import REASONS
 from jobs.status import JobStatus
 
@@ -122,7 +122,7 @@ def minutes(story: Story) -> Iterator[Values]:
         at = end - timedelta(minutes=back)
         kept[at, measure, queue, kind, bucket] += n
         if not queue:
-            kept[at.replace(minute=0), HOURLY + measure, "", "", bucket] += n
+            kept[hour_of(at), HOURLY + measure, "", "", bucket] += n
     for number, ((at, measure, queue, kind, bucket), n) in enumerate(kept.items(), start=1):
         row: dict[str, Any] = {"id": number, "minute": moment(at), "measure": measure}
         row |= {"queue": queue, "kind": kind, "bucket": bucket}

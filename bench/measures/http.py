@@ -12,8 +12,9 @@ import httpx
 
 from bench.failed import BenchFailed
 from bench.ground import Ground
+from bench.procs import Workers
+from bench.requests import bodies
 from bench.sides import Side
-from bench.verbs import BULK
 from bench.web import serving
 from interlock_client import Client
 from interlock_client.leases import Leases
@@ -33,22 +34,11 @@ def http(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]
     token = side.ask(url, "token")
     rate = ground.commits_per_s()
     with serving(side, url, folder) as (web, api):
-        cpu, began = web.cpu_seconds(), time.monotonic()
-        _together(CLIENTS, lambda number: _drain(api, token, f"bench:{number}:x"))
-        seconds, cpu = time.monotonic() - began, web.cpu_seconds() - cpu
+        figures = _by_clients(web, lambda number: _drain(api, token, f"bench:{number}:x"), count, BATCH)
         memory = web.resident_mib()
     if (proofs := ground.count(side.finished)) != count:
         raise BenchFailed(f"of {count} jobs {proofs} left a proof of success")
-    return {
-        "n": count,
-        "batch": BATCH,
-        "clients": CLIENTS,
-        "seconds": round(seconds, 3),
-        "per_s": round(count / seconds),
-        "commit_per_s": rate,
-        "web_us_per_job": round(cpu / count * 1e6, 1),
-        "rss_mib": round(memory, 1),
-    }
+    return figures | {"commit_per_s": rate, "rss_mib": round(memory, 1)}
 
 
 def served(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, Any]:
@@ -56,38 +46,36 @@ def served(ground: Ground, side: Side, count: int, folder: Path) -> dict[str, An
     url = ground.fresh(side)
     token = side.ask(url, "token")
     rate = ground.commits_per_s()
-    bodies = [
-        {
-            "jobs": [
-                {"kind": "bench.noop", "arguments": {"seq": number}} for number in range(start, start + BULK)
-            ]
-        }
-        for start in range(0, count, BULK)
-    ]
+    ready = [(len(body["jobs"]), json.dumps(body).encode()) for body in bodies(count)]
     with serving(side, url, folder) as (web, api):
-        _enqueue(api, token, bodies[:1])  # what a web server reads at its first request
-        cpu, began = web.cpu_seconds(), time.monotonic()
-        _together(CLIENTS, lambda number: _enqueue(api, token, bodies[number::CLIENTS]))
-        seconds, cpu = time.monotonic() - began, web.cpu_seconds() - cpu
-    n = len(bodies) * BULK
+        _enqueue(api, token, ready[:1])  # what a web server reads at its first request
+        figures = _by_clients(
+            web, lambda number: _enqueue(api, token, ready[number::CLIENTS]), count, ready[0][0]
+        )
+    return figures | {"commit_per_s": rate}
+
+
+def _by_clients(web: Workers, work: Callable[[int], None], count: int, batch: int) -> dict[str, Any]:
+    """Let each client do its work on `count` jobs, and tell what that took."""
+    cpu, began = web.cpu_seconds(), time.monotonic()
+    _together(CLIENTS, work)
+    seconds, cpu = time.monotonic() - began, web.cpu_seconds() - cpu
     return {
-        "n": n,
-        "batch": BULK,
+        "n": count,
+        "batch": batch,
         "clients": CLIENTS,
         "seconds": round(seconds, 3),
-        "per_s": round(n / seconds),
-        "commit_per_s": rate,
-        "web_us_per_job": round(cpu / n * 1e6, 1),
+        "per_s": round(count / seconds),
+        "web_us_per_job": round(cpu / count * 1e6, 1),
     }
 
 
-def _enqueue(api: str, token: str, bodies: Sequence[dict[str, Any]]) -> None:
-    ready = [json.dumps(body).encode() for body in bodies]
+def _enqueue(api: str, token: str, ready: Sequence[tuple[int, bytes]]) -> None:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     with httpx.Client(timeout=60, headers=headers) as client:
-        for raw in ready:
+        for n, raw in ready:
             answer = client.post(f"{api}/jobs/batch", content=raw)
-            if answer.status_code != 200 or not answer.content.endswith(b'"created":%d}' % BULK):
+            if answer.status_code != 200 or not answer.content.endswith(b'"created":%d}' % n):
                 raise BenchFailed(f"not enqueued: {answer.status_code} {answer.text[:200]}")
 
 

@@ -9,7 +9,6 @@ from django.db import connections
 
 from jobs.ledger.indexed import ABNORMAL, IS_ABNORMAL, IS_CLAIMABLE, IS_FREE, IS_HELD, IS_RUNNING
 
-PART = "SELECT '{source}', COUNT(*){word} FROM (SELECT {status} FROM jobs_job {where} LIMIT {limit}) AS p"
 CASES = """
 SELECT COUNT(*), COUNT(CASE WHEN c.kind = 'contradiction' OR c.sla_due_at <= %s THEN 1 END)
   FROM (SELECT kind, sla_due_at FROM jobs_case WHERE closed_at IS NULL ORDER BY opened_at LIMIT %s) AS c
@@ -53,9 +52,9 @@ def by_status(using: str, *, claimable: int, newest: int, most: int) -> dict[str
 
 
 def _part(source: str, where: str, limit: int, *, word: str = "") -> str:
-    filtered = f", COUNT(*) FILTER (WHERE p.status = '{word}')" if word else ", 0"
-    status = "status" if word else "1"
-    return PART.format(source=source, word=filtered, status=status, where=where, limit=int(limit))
+    column, of_word = ("status", f"COUNT(*) FILTER (WHERE p.status = '{word}')") if word else ("1", "0")
+    few = f"SELECT {column} FROM jobs_job {where} LIMIT {int(limit)}"
+    return f"SELECT '{source}', COUNT(*), {of_word} FROM ({few}) AS p"
 
 
 def open_cases(using: str, now: datetime, *, most: int) -> tuple[int, int]:

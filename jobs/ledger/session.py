@@ -13,8 +13,7 @@ import random
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -91,7 +90,8 @@ class Session:
 
         `prepare` says that the statement needs no plan that could grow old.
         """
-        with self._executed(text, rows, params, prepare) as cursor:
+        with self._cursor(prepare) as cursor:
+            self._execute(cursor, text, rows, params)
             return cursor.fetchall() if cursor.description else []
 
     def write(self, text: str, rows: RowLists | None = None, *, prepare: bool = False, **params: Any) -> int:
@@ -99,19 +99,17 @@ class Session:
 
         Python's sqlite3 counts for what begins with INSERT, UPDATE or DELETE only.
         """
-        with self._executed(text, rows, params, prepare) as cursor:
+        with self._cursor(prepare) as cursor:
+            self._execute(cursor, text, rows, params)
             return int(cursor.rowcount)
 
-    @contextmanager
-    def _executed(
-        self, text: str, rows: RowLists | None, params: dict[str, Any], prepare: bool
-    ) -> Iterator[Any]:
-        ready = prepared.cursor(self.connection) if prepare or self.pinned else self.connection.cursor()
-        with ready as cursor:
-            values = self._values(rows, params)
-            once = frozenset(values.keys() & ONCE) if self.vendor == "sqlite" else frozenset()
-            cursor.execute(sql(text, self.vocabulary, self.vendor, once), values)
-            yield cursor
+    def _cursor(self, prepare: bool) -> Any:
+        return prepared.cursor(self.connection) if prepare or self.pinned else self.connection.cursor()
+
+    def _execute(self, cursor: Any, text: str, rows: RowLists | None, params: dict[str, Any]) -> None:
+        values = self._values(rows, params)
+        once = frozenset(values.keys() & ONCE) if self.vendor == "sqlite" else frozenset()
+        cursor.execute(sql(text, self.vocabulary, self.vendor, once), values)
 
     def clock(self) -> datetime:
         """Return T as the database has it now; what is sent later than this was sent after it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs.ledger.session import Session
-from jobs.measures import EVER, HOURLY
+from jobs.measures import EVER, HOURLY, hour_of
 
 REGISTER = """
 WITH t AS (SELECT {clock} AS now)
@@ -169,7 +169,7 @@ def add_minutes(session: Session, rows: Sequence[dict[str, Any]]) -> None:
         | {
             "queue": "",
             "kind": "",
-            "minute": row["minute"].replace(minute=0),
+            "minute": hour_of(row["minute"]),
             "measure": HOURLY + row["measure"],
         }
         for row in rows

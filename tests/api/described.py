@@ -39,21 +39,17 @@ def _resolve(part: Any, schemas: dict[str, Any]) -> Any:
     return [_resolve(inner, schemas) for inner in part] if isinstance(part, list) else part
 
 
-def _closed(schema: Any) -> Any:
-    """Return a schema of an answer that takes no member it does not name."""
-    schema = copy.deepcopy(schema)
-    if "allOf" in schema:
-        merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
-        for part in schema["allOf"]:
-            merged["properties"] |= part["properties"]
-            merged["required"] += part["required"]
-        schema = merged
-    if "properties" in schema:
-        schema["properties"] = {name: _closed(inner) for name, inner in schema["properties"].items()}
-        schema.setdefault("additionalProperties", False)
+def close(schema: dict[str, Any]) -> None:
+    """Change a schema of an answer so that it takes no member it does not name."""
     if "items" in schema:
-        schema["items"] = _closed(schema["items"])
-    return schema
+        close(schema["items"])
+    for part in [schema, *schema.get("allOf", [])]:
+        for inner in part.get("properties", {}).values():
+            close(inner)
+    if schema.keys() & {"allOf", "$ref"}:
+        schema.setdefault("unevaluatedProperties", False)
+    elif "properties" in schema:  # the same, and judged faster
+        schema.setdefault("additionalProperties", False)
 
 
 @dataclass(frozen=True)
@@ -116,8 +112,9 @@ _validators: dict[tuple[str, str], Any] = {}
 def _validator(operation: Operation, status: str) -> Any:
     key = operation.name, status
     if key not in _validators:
-        content = operation.told["responses"][status]["content"]["application/json"]
-        _validators[key] = Draft202012Validator(_closed(content["schema"]), format_checker=written)
+        schema = copy.deepcopy(operation.told["responses"][status]["content"]["application/json"]["schema"])
+        close(schema)
+        _validators[key] = Draft202012Validator(schema, format_checker=written)
     return _validators[key]
 
 

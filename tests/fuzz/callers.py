@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
-from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.auth import get_user_model
+from django.test import Client
 from django.utils import timezone
 
 from jobs import handlers
@@ -14,6 +14,7 @@ from jobs.models.plan import Plan, PlanAction
 from jobs.operations import plans
 from tests import build
 from tests.build import KIND
+from tests.console.people import log_in
 from tests.operations import scene
 
 FEW = ["jobs:read", "jobs:enqueue", "worker"]
@@ -33,11 +34,8 @@ def make() -> dict[str, list[str]]:
     """Write them; returns the headers of each sort of caller."""
     declare()
     root = get_user_model().objects.create_superuser("root", last_login=timezone.now())
-    session = SessionStore()
-    session[SESSION_KEY] = str(root.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-    session[HASH_SESSION_KEY] = root.get_session_auth_hash()
-    session.create()
+    client = Client()
+    log_in(client, root)
     for queue in ("default", "mail"):
         options = handlers.Options(queue=queue)
         Job.objects.enqueue_many([(KIND, {"n": n, "hidden": "x"}, options) for n in range(50)])
@@ -54,7 +52,7 @@ def make() -> dict[str, list[str]]:
         "every scope": [f"Authorization: Bearer {every}"],
         "few scopes": [f"Authorization: Bearer {few}"],
         "session": [
-            f"Cookie: sessionid={session.session_key}; csrftoken={'c' * 32}",
+            f"Cookie: sessionid={client.session.session_key}; csrftoken={'c' * 32}",
             f"X-CSRFToken: {'c' * 32}",
         ],
         "nobody": [],

@@ -12,6 +12,7 @@ from schemathesis import GenerationMode
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi import stateful
 
+from tests.api.described import close
 from tests.build import KIND
 
 
@@ -67,22 +68,12 @@ def before_load_schema(_context: Any, raw_schema: dict[str, Any]) -> None:
     shared = raw_schema["components"]["schemas"]
     for name in shared.keys() - {"Problem"}:
         for inner in shared[name].get("properties", {}).values():
-            _close(inner)
+            close(inner)
     for methods in raw_schema["paths"].values():
         for operation in methods.values():
             for answer in operation["responses"].values():
                 if told := answer.get("content", {}).get("application/json"):
-                    _close(told["schema"])
-
-
-def _close(schema: dict[str, Any]) -> None:
-    if "items" in schema:
-        _close(schema["items"])
-    for part in [schema, *schema.get("allOf", [])]:
-        for inner in part.get("properties", {}).values():
-            _close(inner)
-    if schema.keys() & {"properties", "allOf", "$ref"}:
-        schema.setdefault("unevaluatedProperties", False)
+                    close(told["schema"])
 
 
 @schemathesis.hook

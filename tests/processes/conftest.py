@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.processes.databases import Ground, ground_of, installed, migrated
-from tests.processes.installation import ROOT, Installation
+from tests.processes.installation import Installation
 from tests.processes.warm import Warm
 
 Install = Callable[[Path], AbstractContextManager[Installation]]
@@ -29,7 +29,7 @@ def _ground(
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
     """What starts the processes; see tests/processes/warm.py."""
-    with Warm(ROOT) as started:
+    with Warm() as started:
         yield started
 
 

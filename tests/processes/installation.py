@@ -11,7 +11,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -30,9 +29,8 @@ from jobs.handlers import Handler, Options
 from jobs.models import Attempt, FenceRefusal, Job
 from jobs.outcomes import Enqueued
 from jobs.status import TERMINAL, JobStatus
-from tests.processes.warm import Forked, Warm
+from tests.processes.warm import ROOT, Forked, Warm, start_cold
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0
 """Only a test that fails waits so long."""
 
@@ -214,25 +212,13 @@ class Installation:
         words = ["runworker", *arguments]
         process: subprocess.Popen[bytes] | Forked
         if shell or output is not None or cold:
-            process = self._start_cold(words, env, log, shell or 'exec "$0" "$@"', output)
+            with log.open("wb") as out:
+                where = out if output is None else output
+                process = start_cold(words, env, where, where, shell)
         else:
             process = self.warm.start(words, env, log)
         self.workers.append(WorkerProcess(process, log))
         return self.workers[-1]
-
-    def _start_cold(
-        self, words: list[str], environment: dict[str, str], log: Path, shell: str, output: int | None
-    ) -> subprocess.Popen[bytes]:
-        with log.open("wb") as out:
-            return subprocess.Popen(
-                ["/bin/sh", "-c", shell, sys.executable, str(ROOT / "manage.py"), *words],
-                cwd=ROOT,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out if output is None else output,
-                stderr=out if output is None else output,
-                start_new_session=True,
-            )
 
     def _environment(self) -> dict[str, str]:
         return {

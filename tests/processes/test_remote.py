@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from interlock_client import Client, Fenced, Problem
 from jobs.models import ApiToken, Attempt, EffectSlot, Evidence
-from tests.processes.installation import ROOT, Installation, committed_once
+from tests.processes.installation import Installation, committed_once
+from tests.processes.warm import ROOT
 from tests.processes.web import serving
 from tests.provider import Provider
 

@@ -20,7 +20,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
+ROOT = Path(__file__).resolve().parents[2]
 PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
 OURS = {"bench", "config", "console", "demo", "interlock_client", "jobs", "manage", "tests"}
@@ -66,18 +68,35 @@ class Forked:
         self.send_signal(9)
 
 
+def start_cold(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    out: IO[bytes] | int,
+    errors: IO[bytes] | int,
+    shell: str = "",
+) -> subprocess.Popen[bytes]:
+    """Start `manage.py` with these words from nothing; by a `shell` whose text runs `"$0" "$@"` if given."""
+    words = [sys.executable, str(ROOT / "manage.py"), *command]
+    return subprocess.Popen(
+        ["/bin/sh", "-c", shell, *words] if shell else words,
+        cwd=ROOT,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=errors,
+        start_new_session=True,
+    )
+
+
 class Warm:
     """The process that has read the libraries; ends with the block, or with ours."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
 
     def __enter__(self) -> Warm:
         own = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
         self._process = subprocess.Popen(
             [sys.executable, __file__],
-            cwd=self.root,
-            env={**own, "PYTHONPATH": str(self.root)},
+            cwd=ROOT,
+            env={**own, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the tests
@@ -93,17 +112,8 @@ class Warm:
     ) -> Forked | subprocess.Popen[bytes]:
         """Start `manage.py` with these words; what it writes is in `log`, its stderr in `errors` if given."""
         if sys.platform != "linux":  # nowhere else can a process inherit what another has forked
-            words = [sys.executable, str(self.root / "manage.py"), *command]
             with log.open("ab") as out, (errors or log).open("ab") as err:
-                return subprocess.Popen(
-                    words,
-                    cwd=self.root,
-                    env=dict(environment),
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,
-                )
+                return start_cold(command, environment, out, err)
         _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         try:
             return Forked(self._ask([list(command), dict(environment), str(log), str(errors or log)]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,9 @@ from django.contrib.auth.models import Permission
 
 from interlock_client import Client
 from jobs.models import ApiToken
-from tests.processes.installation import ROOT, Installation, WorkerProcess
+from tests.processes import gunicorn
+from tests.processes.installation import Installation, WorkerProcess
+from tests.processes.warm import ROOT
 
 PERMISSIONS = ("view_job", "enqueue_job", "cancel_job", "run_worker")
 SCOPES = ["jobs:read", "jobs:enqueue", "jobs:cancel", "worker"]
@@ -74,34 +75,18 @@ def serving(installation: Installation, **settings: str) -> Iterator[Web]:
     media = installation.folder / "media"
     media.mkdir()
     log = installation.folder / "web.log"
-    with socket.socket() as listener, log.open("wb") as out:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(512)
-        command = ["-m", "gunicorn", "--config", "python:config.web", "--bind", f"fd://{listener.fileno()}"]
-        process = subprocess.Popen(
-            [sys.executable, *command, "config.wsgi:application"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "DATABASE_URL": installation.url,
-                "DATABASE_DIRECT_URL": "",
-                "DJANGO_SETTINGS_MODULE": "config.settings",
-                "DEMO": "1",
-                "MEDIA_ROOT": str(media),
-                "STATIC_HASHED": "0",
-                **settings,
-            },
-            pass_fds=[listener.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-        port = listener.getsockname()[1]
+    own = {
+        "DATABASE_URL": installation.url,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "DEMO": "1",
+        "MEDIA_ROOT": str(media),
+        "STATIC_HASHED": "0",
+    }
+    process, root = gunicorn.start("config.wsgi:application", own | settings, log)
     web = WorkerProcess(process, log)
     installation.workers.append(web)
     try:
-        yield Web(installation, f"http://127.0.0.1:{port}/api/v1", media)
+        yield Web(installation, f"{root}/api/v1", media)
     finally:
         process.terminate()
         web.wait()

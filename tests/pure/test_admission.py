@@ -22,7 +22,7 @@ TICK = timedelta(microseconds=1)
 
 
 def _row(kind: str = KIND, arguments: Any = None, **options: Any) -> dict[str, Any]:
-    return admission.row(kind, {} if arguments is None else arguments, Options(**options))
+    return admission.rows([(kind, {} if arguments is None else arguments, Options(**options))])[0]
 
 
 WITHIN: list[tuple[str, Any]] = [
