@@ -1,5 +1,5 @@
 # Every target makes what it needs first; `make` alone lists them.
-PYTHON ?= python3
+PYTHON ?= $(shell sh requirements/python.sh)
 PY := .venv/bin/python
 ARGS ?=
 MIGRATIONS := $(wildcard */migrations/*.py)

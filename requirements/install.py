@@ -48,7 +48,8 @@ def works(python):
 
 def make_environment(home):
     """Make an empty environment in place of a missing or broken one."""
-    say(f"making a virtual environment with Python {sys.version_info[0]}.{sys.version_info[1]}")
+    version = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    say(f"making a virtual environment with {version} ({sys.executable})")
     shutil.rmtree(home, ignore_errors=True)
     made = run([sys.executable, "-m", "venv", home])
     if made.returncode:
