@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from config import settings
+from config import garbage, settings
 
 bind = f"{settings.WEB_HOST}:{settings.WEB_PORT}"
 workers = settings.WEB_PROCESSES
@@ -22,3 +22,8 @@ def post_worker_init(worker: Any) -> None:
     from jobs.api.room import ROOM
 
     ROOM.is_closing = lambda: not worker.alive
+
+
+def post_request(worker: Any, request: Any, environ: Any, answer: Any) -> None:
+    """Tidy up once the answer has been sent."""
+    garbage.tidy()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.db import connection
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
@@ -17,6 +18,10 @@ class JobsConfig(AppConfig):
         from jobs import checks  # noqa: F401  (its checks register themselves)
 
         post_migrate.connect(_lay, sender=self)
+        if connection.vendor == "postgresql":
+            from jobs.ledger import instants
+
+            instants.read_quickly()
         # Kinds of work are found by name, as admin classes are: any installed app may have a `kinds` module.
         autodiscover_modules("kinds")
 

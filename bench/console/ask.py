@@ -14,6 +14,7 @@ from bench.console.pages import Page
 from bench.failed import BenchFailed
 from bench.measures.pickup import quantile
 from bench.procs import cpu_seconds
+from config import garbage
 from jobs.operations import proof
 
 LARGE = 10_000
@@ -143,6 +144,7 @@ class Browser:
             self.ask(page)
             walls.append((time.perf_counter() - wall) * 1000)
             processes.append((time.process_time() - process) * 1000)
+            garbage.tidy()  # as the web server does, once the answer has been sent
         used = self._server_seconds()
         walls.sort()
         processes.sort()

@@ -24,7 +24,8 @@ from jobs.explain import sentence
 from jobs.models import Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
 from jobs.money import money
-from jobs.operations import plans
+from jobs.operations import plancounts, plans
+from jobs.operations.plancounts import Glance
 from jobs.outcomes import Refused
 
 SHOWN = 50
@@ -86,9 +87,10 @@ class PreparePlan(Act):
         return found
 
     @cached_property
-    def counts(self) -> dict[PlanAction, int]:
-        """How many jobs each action that this person may do would take; beyond the bound, only that."""
-        return plans.counts(may(self.request.user), self.jobs(), filters=self.words)
+    def counts(self) -> dict[PlanAction, Glance]:
+        """How many jobs each action that this person may do would take, as far as a glance tells."""
+        actions, picked = may(self.request.user), bool(self.picked)
+        return plancounts.counts(actions, self.jobs(), filters=self.words, picked=picked)
 
     def jobs(self) -> QuerySet[Job]:
         """Return the jobs that are filtered for or picked."""
@@ -104,8 +106,10 @@ class PreparePlan(Act):
             else [],
             "picked": len(self.picked),
             "most": most,
+            "looked": plancounts.LOOKED,
             "counts": [
-                (ICONS[action], wording.plan(action), min(n, most), n > most) for action, n in shown.items()
+                (ICONS[action], wording.plan(action), min(seen.n, most), seen.n > most, seen.more)
+                for action, seen in shown.items()
             ],
             "problems": self.problems,
         }
@@ -126,7 +130,8 @@ class PreparePlan(Act):
         if not may(self.request.user):
             return _("You may neither retry, cancel nor hold jobs.")
         try:
-            return "" if any(self.counts.values()) else sentence("PLAN_EMPTY", {})
+            some = any(seen.n or seen.more for seen in self.counts.values())
+            return "" if some else sentence("PLAN_EMPTY", {})
         except Refused as refused:
             return str(refused)
 
@@ -143,9 +148,13 @@ class PreparePlan(Act):
         return reverse("admin:jobs") + (f"?{query}" if query else "")
 
     def choices(self) -> list[tuple[str, str]]:
-        """Return what can be done, with how many it would be done to."""
+        """Return what can be done: to some jobs, or perhaps to one that was not looked at."""
         most = settings.INTERLOCK["PLAN_ROWS"]
-        return [(action.value, wording.plan(action)) for action, n in self.counts.items() if 0 < n <= most]
+        return [
+            (action.value, wording.plan(action))
+            for action, seen in self.counts.items()
+            if (seen.n or seen.more) and seen.n <= most
+        ]
 
     def fresh(self) -> planforms.PrepareForm:
         return planforms.PrepareForm(initial={"job": self.picked}, choices=self.choices())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connections
+from django.db.models import QuerySet, UUIDField
 
 from jobs.ledger.indexed import ABNORMAL, IS_ABNORMAL, IS_CLAIMABLE, IS_FREE, IS_HELD, IS_RUNNING
+from jobs.models import Job
 
 CASES = """
 SELECT COUNT(*), COUNT(CASE WHEN c.kind = 'contradiction' OR c.sla_due_at <= %s THEN 1 END)
@@ -17,6 +20,7 @@ READY = "WHERE ready_at IS NOT NULL"
 DUE = f"WHERE {IS_FREE % 'hold_reason'} AND {IS_CLAIMABLE % 'status'} AND ready_at IS NULL"
 HELD = f"WHERE {IS_HELD % 'hold_reason'}"
 NEWEST = "ORDER BY id DESC"
+ASKED = "cancel_requested_at"
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,14 @@ class Found:
 
     rows: int
     of_word: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """So many jobs were counted, and so many of them have been asked to stop."""
+
+    rows: int
+    asked: int
 
 
 def by_status(using: str, *, claimable: int, newest: int, most: int) -> dict[str, Found]:
@@ -49,6 +61,37 @@ def by_status(using: str, *, claimable: int, newest: int, most: int) -> dict[str
     with connections[using].cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts))
         return {source: Found(rows, of_word) for source, rows, of_word in cursor.fetchall()}
+
+
+def floors(using: str, place: int) -> dict[str, uuid.UUID]:
+    """Return of each status of `job_abnormal` that has more jobs than `place` the newest one beyond them."""
+    parts = [
+        f"SELECT '{status}', p.id FROM (SELECT id FROM jobs_job WHERE {IS_ABNORMAL % 'status'}"
+        f" AND status = '{status}' ORDER BY id DESC LIMIT 1 OFFSET {int(place)}) AS p"
+        for status in ABNORMAL
+    ]
+    with connections[using].cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(parts))
+        found = cursor.fetchall()
+    return {status: UUIDField().to_python(job_id) for status, job_id in found}
+
+
+def of_parts(using: str, parts: dict[str, list[QuerySet[Job]]], *, most: int) -> dict[str, Asked]:
+    """Count the jobs of each part, piece by piece, looking at most at `most` of a piece that match: one statement,
+    because to compose and plan ten took longer than to read what they look at."""
+    connection, texts, values = connections[using], [], []
+    for name, pieces in parts.items():
+        for piece in pieces:
+            few = piece.order_by().values_list(ASKED)[:most]
+            text, given = few.query.get_compiler(using).as_sql()
+            texts.append(f"SELECT '{name}', COUNT(*), COUNT(p.{ASKED}) FROM ({text}) AS p")
+            values += given
+    found = {name: Asked(0, 0) for name in parts}
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(texts), values)
+        for name, rows, asked in cursor.fetchall():
+            found[name] = Asked(found[name].rows + rows, found[name].asked + asked)
+    return found
 
 
 def _part(source: str, where: str, limit: int, *, word: str = "") -> str:

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, OperationalError, transaction
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from jobs import audit
 from jobs.explain import clock
 from jobs.handlers import PLAN, PLANS, Options
-from jobs.ledger import indexed
-from jobs.ledger.reading import reading
 from jobs.models import ApiToken, Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
-from jobs.operations import planworth
+from jobs.operations import planparts, planworth
 from jobs.operations.actor import CANCEL, HOLD, RETRY, admit
+from jobs.operations.planparts import Filters
 from jobs.outcomes import Refused
-from jobs.status import CLAIMABLE, TERMINAL, UNFINISHED, JobStatus
 from jobs.verbs import audited
 from jobs.verbs.base import need_reason
 
@@ -42,28 +38,6 @@ GOOD_FOR = timedelta(minutes=10)
 """How long a plan may be executed: what was seen is soon no more what is."""
 UNTYPED = 20
 """Up to so many jobs it takes no typed confirmation."""
-ENDED = TERMINAL - {JobStatus.SUCCEEDED}
-ODD = {JobStatus.BLOCKED, JobStatus.UNCERTAIN}
-HOLDS: dict[str, AbstractSet[JobStatus]] = {
-    "ready": CLAIMABLE,
-    "due": CLAIMABLE,
-    "running": {JobStatus.RUNNING},
-    "odd": ODD,
-    "held": UNFINISHED,
-    "ended": ENDED,
-}
-"""Parts of the jobs, each held by an index, with the statuses of its jobs."""
-_FREE = ("ready", "due", "running", "odd")
-MADE_OF: dict[PlanAction, tuple[str, ...]] = {
-    PlanAction.RETRY: ("ended",),
-    PlanAction.CANCEL: (*_FREE, "held"),
-    PlanAction.HOLD: _FREE,
-    PlanAction.UNHOLD: ("held",),
-}
-Filters = Sequence[tuple[str, str]]
-"""Names and values, as console and API know them; `status` means the same in both."""
-TOO_LONG = "57014"
-"""What PostgreSQL says of a statement that its time-out ended."""
 
 
 class Found(NamedTuple):
@@ -228,43 +202,6 @@ def needs_typing(plan: Plan) -> bool:
     return plan.total > UNTYPED
 
 
-def counts(
-    actions: Iterable[PlanAction],
-    jobs: QuerySet[Job],
-    *,
-    filters: Filters = (),
-    using: str = DEFAULT_DB_ALIAS,
-) -> dict[PlanAction, int]:
-    """Return how many of `jobs` a plan of each action would take: exact up to PLAN_ROWS, and more beyond.
-
-    What several actions are possible for is read once. Raises Refused PLAN_SEARCH_LONG.
-    """
-    most, jobs = settings.INTERLOCK["PLAN_ROWS"], jobs.using(using)
-    found: dict[str, tuple[int, int]] = {}
-    numbers: dict[PlanAction, int] = {}
-    with _searching(using):
-        for action in actions:
-            number = 0
-            for name in _made_of(action, filters):
-                if number > most:
-                    break
-                if name not in found:
-                    found[name] = _counted(_part(name, jobs), most + 1)
-                rows, unasked = found[name]
-                if action == PlanAction.CANCEL and rows > most:  # of those counted some may be asked already
-                    unasked = _unasked(_part(name, jobs)).values("id")[: most + 1].count()
-                number += unasked if action == PlanAction.CANCEL else rows
-            numbers[action] = number
-    return numbers
-
-
-def _counted(part: QuerySet[Job], limit: int) -> tuple[int, int]:
-    """Return how many jobs a part has, and of how many of them no cancel is asked for, looking at `limit`."""
-    unasked = Count("id", filter=Q(cancel_requested_at__isnull=True))
-    found = part.values("id", "cancel_requested_at")[:limit].aggregate(rows=Count("id"), unasked=unasked)
-    return found["rows"], found["unasked"]
-
-
 def _candidates(action: PlanAction, jobs: QuerySet[Job], filters: Filters, using: str) -> list[Found]:
     """Return those of `jobs` that the action is possible for, read along the indexes that hold them.
 
@@ -272,62 +209,12 @@ def _candidates(action: PlanAction, jobs: QuerySet[Job], filters: Filters, using
     """
     most = settings.INTERLOCK["PLAN_ROWS"]
     found: list[Found] = []
-    with _searching(using):
-        for source in _sources(PlanAction(action), jobs.using(using), filters):
+    with planparts.searching(using):
+        for source in planparts.sources(PlanAction(action), jobs.using(using), filters):
             found += [Found(*row) for row in source.values_list(*FIELDS)[: most + 1]]
             if len(found) > most:
                 raise Refused("PLAN_TOO_LARGE", most=most)
     return found
-
-
-@contextmanager
-def _searching(using: str) -> Iterator[None]:
-    try:
-        with reading(using):
-            yield
-    except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) != TOO_LONG:
-            raise
-        raise Refused("PLAN_SEARCH_LONG") from error
-
-
-def _sources(action: PlanAction, jobs: QuerySet[Job], filters: Filters) -> list[QuerySet[Job]]:
-    """Return the jobs that an action is possible for, in parts that have none in common."""
-    parts = [_part(name, jobs) for name in _made_of(action, filters)]
-    return [_unasked(part) for part in parts] if action == PlanAction.CANCEL else parts
-
-
-def _made_of(action: PlanAction, filters: Filters) -> list[str]:
-    """Return the names of the parts of an action.
-
-    A part that holds none of the statuses that are filtered for is left out: it would be read in vain.
-    """
-    wanted = {value for name, value in filters if name == "status"}
-    return [name for name in MADE_OF[action] if not wanted or wanted & set(HOLDS[name])]
-
-
-def _part(name: str, jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Return a part of the jobs, along the index that holds it."""
-    jobs = jobs.exclude(kind=PLAN).order_by()
-    free = jobs.filter(hold_reason="")
-    match name:
-        case "ready":
-            return indexed.ready(jobs)
-        case "due":
-            return indexed.due(jobs)
-        case "running":
-            return indexed.running(free)
-        case "odd":
-            return indexed.abnormal(free.filter(status__in=ODD))
-        case "ended":
-            return indexed.abnormal(jobs.filter(status__in=ENDED))
-        case _:
-            return indexed.held(jobs).exclude(status__in=TERMINAL)
-
-
-def _unasked(part: QuerySet[Job]) -> QuerySet[Job]:
-    """Leave out whom a cancel was asked for already: they need not be asked again."""
-    return part.filter(cancel_requested_at__isnull=True)
 
 
 def _summary(found: Sequence[Found]) -> dict[str, Any]:

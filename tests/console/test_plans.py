@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from jobs.models import Job, Plan
 from jobs.models.plan import PlanState
-from jobs.operations import jobwork
+from jobs.operations import jobwork, plancounts
 from tests import build
 from tests.console.people import ROLES
 from tests.console.test_acts import text_of
@@ -55,6 +55,16 @@ def test_plan_for_a_filter_is_counted_made_confirmed_and_followed(operator):
     again = operator.post(execute, {"typed": "22"})
     assert again.status_code == 409
     assert "The plan has ended: it is done." in text_of(again)
+
+
+def test_what_a_glance_did_not_find_may_be_planned_all_the_same(operator, monkeypatch):
+    monkeypatch.setattr(plancounts, "LOOKED", 3)
+    ids = failed(5)
+    build.edit(ids[0], label="the oldest")
+    shown = text_of(operator.get(f"{NEW}?label=oldest"))
+    assert "Retry 0+ among the newest 3 of each status; the plan looks at all" in shown
+    assert prepare(operator, "?label=oldest").status_code == 302
+    assert list(Plan.objects.get().rows.values_list("job_id", flat=True)) == [ids[0]]
 
 
 def test_jobs_that_changed_since_are_told_before_the_plan_begins_and_are_those_that_it_skips(operator):

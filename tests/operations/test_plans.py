@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -195,38 +194,6 @@ def test_plan_is_bounded(ola, settings):
     with pytest.raises(Refused, match="More than 2 jobs"):
         prepare("retry", ola)
     assert not Plan.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("status", "action", "parts", "count"),
-    [("failed", "cancel", 0, 0), ("failed", "retry", 1, 2), ("running", "hold", 1, 0)],
-)
-def test_part_that_holds_no_status_filtered_for_is_not_read(db, status, action, parts, count):
-    failed(2)
-    with CaptureQueriesContext(connection) as queries:
-        jobs = Job.objects.filter(status=status)
-        found = plans.counts([PlanAction(action)], jobs, filters=[("status", status)])
-    assert sum("jobs_job" in query["sql"] for query in queries) == parts
-    assert found == {action: count}
-
-
-def test_who_was_asked_to_stop_already_is_not_counted_however_many_they_are(db, settings):
-    settings.INTERLOCK = settings.INTERLOCK | {"PLAN_ROWS": 1}
-    for asked in (True, True, False):
-        job_id = build.id_of(build.running())
-        if asked:
-            Job.objects.cancel(job_id, actor="ada", reason="not needed", now=build.T0)
-    counts = plans.counts([PlanAction.HOLD, PlanAction.CANCEL], Job.objects.all())
-    assert counts == {"hold": 2, "cancel": 1}
-
-
-@pytest.mark.parametrize("action", PlanAction)
-def test_jobs_are_looked_for_along_the_indexes_of_their_states(db, action):
-    if connection.features.has_select_for_update:
-        pytest.skip("this database chooses by the sizes of tables; `make bench-console` has large ones")
-    for part in plans._sources(action, Job.objects.filter(label__icontains="x"), ()):
-        plan = part.values_list(*plans.FIELDS)[:11].explain()
-        assert re.search("job_(ready|due|running|abnormal|held)", plan), plan
 
 
 def test_more_than_twenty_take_their_number_typed(ola):
