@@ -25,6 +25,8 @@ FAILED = "fence.fail.accepted"
 UNKNOWN = "fence.uncertain.accepted"
 _COUNTERS = {COMMITS: "commits", FAILED: "failed", UNKNOWN: "unknown", CLAIMS: "claims", EMPTY: "empty"}
 
+WIDE = 2
+"""Hours of a bin where the range is longer than a day: a week is 84 of them, as many as a chart can show."""
 Histogram = dict[int, int]
 
 
@@ -43,7 +45,7 @@ class Bin:
 
 
 def flow(now: datetime, *, hours: int) -> list[Bin]:
-    """Return the last `hours` in bins, oldest first: sixty up to a day, and beyond that one for each hour.
+    """Return the last `hours` in bins, oldest first: sixty up to a day, and beyond that one for two hours.
 
     The running minute, or the running hour, is left out: it is not over.
     """
@@ -68,11 +70,18 @@ def _by_minute(now: datetime, hours: int) -> list[Bin]:
 
 
 def _by_hour(now: datetime, hours: int) -> list[Bin]:
-    bins = {start: Bin(start) for start in _hours(now, hours)[:-1]}
-    rows = _hourly(bins).filter(_charted(HOURLY)).values_list("minute", "measure", "bucket", "count")
-    for minute, measure, bucket, n in rows:
-        _add(bins[minute], measure.removeprefix(HOURLY), bucket, n)
-    return list(bins.values())
+    kept = _hours(now, hours)[:-1]
+    width = timedelta(hours=WIDE)
+    bins = [Bin(kept[0] + width * n) for n in range(-(-hours // WIDE))]
+    rows = (
+        _hourly(kept)
+        .filter(_charted(HOURLY))
+        .values_list(_place(kept[0], width.total_seconds()), "measure", "bucket")
+        .annotate(n=Sum("count"))
+    )
+    for number, measure, bucket, n in rows:
+        _add(bins[int(number)], measure.removeprefix(HOURLY), bucket, n)
+    return bins
 
 
 def _hours(now: datetime, before: int) -> list[datetime]:

@@ -6,7 +6,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Min, Subquery, UUIDField, Value
 from django.db.models.functions import Coalesce
@@ -14,6 +14,8 @@ from django.db.models.functions import Coalesce
 from console import bounded, pressing
 from jobs.explain import Silent, Surroundings
 from jobs.ledger import indexed
+from jobs.ledger.epochs import Epoch
+from jobs.ledger.rows import fetch
 from jobs.models import EffectSlot, Job, Queue
 from jobs.status import EffectStatus, JobStatus
 
@@ -101,16 +103,17 @@ def uncertain() -> list[Group]:
 def failed_lately(now: datetime) -> tuple[list[Group], bool]:
     """Return what failed in the last 24 hours by error code, and whether more may have."""
     newest = indexed.abnormal(Job.objects.filter(status=JobStatus.FAILED)).order_by("-id")
-    by_code: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
+    by_code: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    day_ago = (now - timedelta(hours=24)).timestamp()
     # Grouped here: the database would look each of these rows up twice, and sort them by their texts.
-    for code, finished_at, kind in newest.values_list("error_code", "finished_at", "kind")[:READ]:
-        if finished_at > now - timedelta(hours=24):
-            by_code[code].append((finished_at, kind))
+    for code, finished, kind in fetch(newest.values_list("error_code", Epoch("finished_at"), "kind")[:READ]):
+        if finished > day_ago:
+            by_code[code].append((finished, kind))
     groups = []
     for code, failed in by_code.items():
         kinds = sorted({kind for _, kind in failed})
         example = kinds[0] if len(kinds) == 1 else f"{kinds[0]} +{len(kinds) - 1}"
-        groups.append(Group(code, len(failed), max(failed)[0], example))
+        groups.append(Group(code, len(failed), _instant(max(failed)[0]), example))
     groups.sort(key=lambda g: (-g.count, g.name))
     return groups, sum(group.count for group in groups) >= READ
 
@@ -134,10 +137,10 @@ def paused(around: Surroundings) -> list[Paused]:
     if not names:
         return []
     waiting = indexed.ready(Job.objects.filter(queue__in=names)).order_by()
-    rows: dict[str, list[datetime]] = defaultdict(list)
-    for queue, ready_at in waiting.values_list("queue", "ready_at")[:READ]:
-        rows[queue].append(ready_at)
-    found = {queue: (len(instants), min(instants)) for queue, instants in rows.items()}
+    by_queue: dict[str, list[float]] = defaultdict(list)
+    for queue, ready in fetch(waiting.values_list("queue", Epoch("ready_at"))[:READ]):
+        by_queue[queue].append(ready)
+    found = {queue: (len(instants), _instant(min(instants))) for queue, instants in by_queue.items()}
     full = sum(n for n, _ in found.values()) >= READ
     return [
         Paused(
@@ -147,3 +150,7 @@ def paused(around: Surroundings) -> list[Paused]:
         )
         for name in names
     ]
+
+
+def _instant(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

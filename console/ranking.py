@@ -22,6 +22,7 @@ from django.db.models import CharField, FloatField, Func, QuerySet, SmallInteger
 from django.db.models.functions import Abs, Cast, Coalesce, Greatest, Replace
 
 from jobs.ledger.epochs import Epoch
+from jobs.ledger.rows import fetch
 from jobs.models import Case
 from jobs.models.case import CaseKind
 
@@ -95,7 +96,7 @@ def rows_of(cases: QuerySet[Case], now: datetime) -> list[Row]:
         "currency",
     )
     # What `Row._make` does, without a call of Python for each row.
-    return list(map(partial(tuple.__new__, Row), cases.values_list(*columns)))
+    return list(map(partial(tuple.__new__, Row), fetch(cases.values_list(*columns))))
 
 
 def sums(rows: Iterable[Row]) -> list[tuple[str, Decimal]]:

@@ -96,7 +96,7 @@ INDIA = ZoneInfo("Asia/Kolkata")
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("zone", [UTC, INDIA])
-def test_week_is_a_bin_for_each_whole_hour_and_leaves_the_running_one_out(zone):
+def test_week_is_a_bin_for_two_whole_hours_and_leaves_the_running_one_out(zone):
     hour = build.T0.replace(minute=0)
     back = -int((build.T0 - hour) / timedelta(minutes=1))  # the running hour's first minute
     first = back - HOURS * 60
@@ -104,7 +104,8 @@ def test_week_is_a_bin_for_each_whole_hour_and_leaves_the_running_one_out(zone):
         (first - 1, figures.COMMITS, "", 0, 1000),
         (first, figures.COMMITS, "", 0, 1),
         (first + 59, figures.COMMITS, "", 0, 2),
-        (first + 60, figures.COMMITS, "", 0, 4),
+        (first + 119, figures.COMMITS, "", 0, 16),
+        (first + 120, figures.COMMITS, "", 0, 4),
         (back - 1, figures.COMMITS, "", 0, 8),
         (back, figures.COMMITS, "", 0, 1000),
         (back - 1, figures.LATENCY, "a", 100, 2),
@@ -115,12 +116,12 @@ def test_week_is_a_bin_for_each_whole_hour_and_leaves_the_running_one_out(zone):
     write((back - 60, figures.LATENCY, "b", 100, 3))
     bins = figures.flow((build.T0 + timedelta(seconds=30)).astimezone(zone), hours=HOURS)
     assert (len(bins), bins[0].start, bins[-1].start) == (
-        HOURS,
+        HOURS / 2,
         hour - timedelta(days=7),
-        hour - timedelta(hours=1),
+        hour - timedelta(hours=2),
     )
-    assert [bins[0].commits, bins[1].commits, bins[-1].commits] == [3, 4, 8]
-    assert sum(part.commits for part in bins) == 15
+    assert [bins[0].commits, bins[1].commits, bins[-1].commits] == [19, 4, 8]
+    assert sum(part.commits for part in bins) == 31
     assert (bins[-1].latency, bins[-1].refused) == ({100: 8}, 1)
 
 
@@ -154,9 +155,9 @@ def test_marks_of_several_days_name_the_day():
 
 @pytest.mark.django_db
 def test_commits_of_a_week_are_told_per_minute():
-    write(*((60 * -n, figures.COMMITS, "", 0, 600) for n in range(2, 5)))
+    write(*((60 * -n, figures.COMMITS, "", 0, 600) for n in range(1, 4)))
     bins = figures.flow(NOW, hours=HOURS)
-    assert max(part.commits for part in bins) == 600
+    assert max(part.commits for part in bins) == 1200
     assert "between 0 and 10" in overview.commits(bins).description
 
 
