@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -102,7 +103,15 @@ def peer_version(package: str) -> str:
 
 def _install_peers() -> None:
     lock, stamp = ROOT / "requirements/bench.txt", ROOT / ".venv-bench/.bench"
-    if stamp.exists() and stamp.stat().st_mtime >= lock.stat().st_mtime:
+    if stamp.exists() and stamp.stat().st_mtime >= lock.stat().st_mtime and _same_python():
         return
+    # What is there may be of another Python; the installer keeps an environment that runs.
+    shutil.rmtree(stamp.parent, ignore_errors=True)
     if subprocess.call([sys.executable, "requirements/install.py", "bench"], cwd=ROOT):
         raise BenchFailed("the peer could not be installed; without --peer nothing needs to be.")
+
+
+def _same_python() -> bool:
+    """Whether the peers run on the Python that we run on: builds of one version differ in speed."""
+    prefix = run_client([str(PEER_PYTHON), "-c", "import sys; print(sys.base_prefix)"], {})
+    return prefix == sys.base_prefix

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the Python that `make` builds its environments with: python3, unless that one was compiled without
-# profile-guided optimisation and the system's own will do. Version managers compile so by default, and every page
-# then takes half as long again.
+# profile-guided optimisation, as version managers do by default, and the system's own will do. Everything takes
+# longer with such a one (docs/benchmarks.md).
 built_slow='
 import sysconfig
 arguments = sysconfig.get_config_var("CONFIG_ARGS")
