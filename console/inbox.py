@@ -109,7 +109,7 @@ def read(
 
 
 def lines(part: Sequence[Row], now: datetime, groups: Mapping[str, Group] = NO_GROUPS) -> list[Line]:
-    """Return ranked cases as the list shows them, in three queries; one that is gone is left out."""
+    """Return ranked cases as the list shows them, in two queries; one that is gone is left out."""
     found = Case.objects.in_bulk([uuid.UUID(row.id) for row in part])
     said = _inquiries(found.values())
     shown: list[Line] = []
@@ -146,8 +146,8 @@ def owned(case: Case, now: datetime) -> bool:
 
 
 def _inquiries(cases: Iterable[Case]) -> dict[str, str]:
-    """Return what the provider said last of each case's effect, in two queries along an index."""
+    """Return what the provider said last of each case's effect, along an index."""
     effects = [case.effect_id for case in cases]
-    newest = Evidence.objects.filter(effect__in=effects, source="inquiry").order_by()
-    ids = [row["last"] for row in newest.values("effect").annotate(last=Max("id"))]
-    return dict(Evidence.objects.filter(pk__in=ids).values_list("effect_id", "outcome"))
+    inquiries = Evidence.objects.filter(effect__in=effects, source="inquiry").order_by()
+    newest = inquiries.values("effect").annotate(last=Max("id")).values("last")
+    return dict(Evidence.objects.filter(pk__in=newest).values_list("effect_id", "outcome"))

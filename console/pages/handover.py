@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.utils.translation import gettext_lazy as _
 
 from console import bounded, inbox, ranking
@@ -32,7 +32,6 @@ class HandoverPage(Page):
         now, hours = self.around.now, self.request.GET.get("hours", "8")
         hours = hours if hours in SHIFTS else "8"
         since = now - timedelta(hours=SHIFTS[hours])
-        held = Q(owned_until__isnull=True) | Q(owned_until__gt=now)
         stretch = inbox.read(inbox.open_cases(), now=now, size=SHOWN)
         rulings = Ruling.objects.select_related("case").only(*RULED, *CASE).order_by("-id")[: SHOWN + 1]
         comments = Comment.objects.select_related("case").only(*SAID, *CASE).order_by("-id")[: SHOWN + 1]
@@ -44,11 +43,26 @@ class HandoverPage(Page):
             "shifts": list(SHIFTS),
             "since": since,
             "stretch": stretch,
-            "taken": bounded.count(inbox.open_cases().exclude(owner="").filter(held), ranking.READ),
-            "parked": bounded.count(inbox.open_cases().filter(parked_until__gt=now), ranking.READ),
+            **_set_aside(now),
             "ruled": ruled[:SHOWN],
             "verdicts": Counter(ruling.verdict for ruling in ruled[:SHOWN]).most_common(),
             "said": said[:SHOWN],
             "shown": SHOWN,
             "more": len(ruled) > SHOWN or len(said) > SHOWN or bool(stretch.next),
         }
+
+
+def _set_aside(now: datetime) -> dict[str, bounded.Count]:
+    """Count the cases that somebody has taken and those that are parked, among the oldest that are ranked."""
+    taken = ~Q(owner="") & (Q(owned_until__isnull=True) | Q(owned_until__gt=now))
+    found = (
+        inbox.open_cases()
+        .order_by("opened_at")[: ranking.READ + 1]
+        .aggregate(
+            all=Count("id"),
+            taken=Count("id", filter=taken),
+            parked=Count("id", filter=Q(parked_until__gt=now)),
+        )
+    )
+    more = found["all"] > ranking.READ
+    return {name: bounded.Count(found[name], more) for name in ("taken", "parked")}

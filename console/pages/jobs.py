@@ -22,7 +22,7 @@ from jobs.explain import Explanation, explain_many
 from jobs.models import Attempt, FenceRefusal, Job
 from jobs.narrowing import nth
 from jobs.operations.plans import PERMISSIONS
-from jobs.status import AttemptStatus
+from jobs.status import AttemptStatus, JobStatus
 
 ROW = [
     "id",
@@ -164,12 +164,13 @@ class JobsPage(Page):
         return bounded.count(newer.filter(id__lte=last) if last else newer, NEW)
 
     def counts(self) -> dict[str, Any]:
-        """Return how many jobs there are of each status: of all jobs, whatever else is filtered by."""
+        """Return how many jobs there are of each status; only its word where something else is filtered by."""
         kept = self._kept_except("status")
         chosen = self.request.GET.getlist("status")
+        numbers = {} if kept else dict(walk.counts())
         chips = [
-            (status, number, "?" + urlencode([*kept, ("status", status)]), status in chosen)
-            for status, number in walk.counts()
+            (word, numbers.get(word), "?" + urlencode([*kept, ("status", word)]), word in chosen)
+            for word in map(str, JobStatus)
         ]
         return {
             "chips": chips,

@@ -52,7 +52,8 @@ def forget(view_id: int, *, actor: Any) -> None:
 
 def seen_by(user: Any, page: str) -> list[SavedView]:
     """Return the person's own views of a list, then the newest that others share, by name."""
-    seen = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page).select_related("owner")
+    seen = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page)
+    seen = seen.select_related("owner").only("page", "name", "query", "shared", "owner__username")
     own_first = ExpressionWrapper(Q(owner=user), output_field=BooleanField())
     found = list(seen.order_by(own_first.desc(), "name")[: 2 * MOST])
     own = [view for view in found if view.owner_id == user.pk]
