@@ -168,6 +168,7 @@ class ParkForm(BesideForm):
     minutes = forms.ChoiceField(
         label=gettext_lazy("Park for"),
         required=False,
+        initial="30",
         choices=[
             ("30", gettext_lazy("30 minutes")),
             ("120", gettext_lazy("2 hours")),

@@ -303,6 +303,16 @@ class Surroundings:
         since = self.now - WORKER_TTL
         return [w for w in self.workers if w.beat_at > since and w.fenced_at is None]
 
+    @property
+    def live_epochs(self) -> list[int]:
+        """The epoch that each of them claims under, where nothing else is asked about them."""
+        from jobs.models import Worker
+
+        beating = Worker.objects.using(self.using).filter(
+            stopped_at=None, fenced_at=None, beat_at__gt=self.now - WORKER_TTL
+        )
+        return list(beating.order_by().values_list("scheduler_epoch", flat=True)[:ROWS])
+
     @cached_property
     def silent(self) -> Sequence[Silent]:
         """The workers that neither stopped nor were heard of lately; of a fenced one nothing is expected."""

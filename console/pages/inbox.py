@@ -6,12 +6,15 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views import View
 
-from console import environment, forms, inbox, ranking, saved
+from console import environment, forms, inbox, ranking, saved, wording
 from console.filters import CaseFilter
 from console.pages.base import Page
 from jobs import effect_kinds
@@ -24,6 +27,16 @@ VIEWS: list[tuple[Any, dict[str, str]]] = [
     (_("Parked"), {"parked": "yes"}),
 ]
 """The tabs: filters that are asked for all the time."""
+
+
+DIALOGS: dict[str, tuple[type[Form], str, Any]] = {
+    "park": (
+        forms.ParkForm,
+        "minutes",
+        _("Hidden from nobody, and no clock stops; it is marked until then."),
+    ),
+    "comment": (forms.CommentForm, "text", _("Whoever rules next has to have seen it.")),
+}
 
 
 class InboxPage(Page):
@@ -56,8 +69,8 @@ class InboxPage(Page):
             "tabs": tabs,
             "export_url": "" if self.problems else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
             "views": saved.tabs(self.request, "inbox", "" if self.problems else urlencode(self._kept)),
-            "park": forms.ParkForm(auto_id="park-%s"),
-            "comment": forms.CommentForm(auto_id="comment-%s"),
+            "park_field": _dialog_field("park"),
+            "comment_field": _dialog_field("comment"),
         }
 
     def _active(self) -> list[tuple[Any, str, str]]:
@@ -101,6 +114,14 @@ class InboxPage(Page):
             "providers": providers(line.case.effect_kind for line in stretch.lines),
             "here": self.request.get_full_path(),
         }
+
+
+@wording.remembered
+def _dialog_field(name: str) -> SafeString:
+    """Return what is asked for when a row is parked or commented on: the same each time, in one language."""
+    form, field, help_text = DIALOGS[name]
+    context = {"field": form(auto_id=f"{name}-%s")[field], "help": help_text}
+    return render_to_string("console/case/field.html", context)
 
 
 def providers(kinds: Any) -> dict[str, str]:

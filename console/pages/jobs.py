@@ -164,7 +164,7 @@ class JobsPage(Page):
         return bounded.count(newer.filter(id__lte=last) if last else newer, NEW)
 
     def counts(self) -> dict[str, Any]:
-        """Return how many jobs there are of each status; only its word where something else is filtered by."""
+        """Return how many jobs there are of each status; its word where something else is filtered by."""
         kept = self._kept_except("status")
         chosen = self.request.GET.getlist("status")
         numbers = {} if kept else dict(walk.counts())

@@ -45,15 +45,15 @@ class OverviewPage(Page):
 
     def proof(self) -> dict[str, Any]:
         """Return the fence coverage and the state of the cluster."""
-        scheduler = self.around.scheduler
+        scheduler, epochs = self.around.scheduler, self.around.live_epochs
         return {
             "coverage": figures.coverage(self.around.now),
             "last_refusal": FenceRefusal.objects.order_by("-id").first(),
             "drill": kept.last_finished(DrillKind.ZOMBIE),
             "scheduler": scheduler,
             "database": environment.database(),
-            "live_workers": len(self.around.live),
-            "old_workers": sum(w.scheduler_epoch < scheduler.epoch for w in self.around.live),
+            "live_workers": len(epochs),
+            "old_workers": sum(epoch < scheduler.epoch for epoch in epochs),
         }
 
     def flow(self) -> dict[str, Any]:
