@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, ngettext_lazy
 
 from jobs.ledger import clock as ledger_clock
 from jobs.status import JobStatus
@@ -29,7 +29,7 @@ WORKER_TTL = timedelta(seconds=90)
 ROWS = 1000
 """More workers or paused queues than this are not looked at for a sentence."""
 
-CATALOGUE = {
+CATALOGUE: dict[str, Any] = {
     # refusals of a person's verb
     "NOT_FOUND": gettext_noop("There is no job %(job_id)s."),
     "ALREADY_ENDED": gettext_noop("The job has already ended: it is %(status)s."),
@@ -199,14 +199,20 @@ CATALOGUE = {
     "WHY_OLD_EPOCH": gettext_noop(
         "Claimed under epoch %(claimed)s, which was raised to %(epoch)s; it is taken back next."
     ),
-    "WHY_UNCERTAIN": gettext_noop(
-        "The outcome of %(open)s outside effect(s) is unknown; a person must rule."
+    "WHY_UNCERTAIN": ngettext_lazy(
+        "The outcome of %(open)s outside effect is unknown; a person must rule.",
+        "The outcomes of %(open)s outside effects are unknown; a person must rule.",
+        "open",
     ),
-    "WHY_UNCERTAIN_CANCEL": gettext_noop(
-        "Cancel requested, but the outcome of %(open)s outside effect(s) is unknown; a person must rule."
+    "WHY_UNCERTAIN_CANCEL": ngettext_lazy(
+        "Cancel requested, but the outcome of %(open)s outside effect is unknown; a person must rule.",
+        "Cancel requested, but the outcomes of %(open)s outside effects are unknown; a person must rule.",
+        "open",
     ),
     "WHY_HELD": gettext_noop("On hold (%(hold)s) until a person lifts it."),
-    "WHY_BLOCKED": gettext_noop("Waits for %(edges)s predecessor(s)."),
+    "WHY_BLOCKED": ngettext_lazy(
+        "Waits for %(edges)s predecessor.", "Waits for %(edges)s predecessors.", "edges"
+    ),
     "WHY_CLAIMS_CLOSED": gettext_noop("Claims are closed by %(by)s: %(reason)s"),
     "WHY_QUEUE_PAUSED": gettext_noop("Due since %(since)s, queue %(queue)s paused by %(by)s: %(reason)s"),
     "WHY_QUEUE_PAUSED_UNTIL": gettext_noop(
@@ -229,9 +235,10 @@ def sentence(code: str, params: Mapping[str, Any]) -> str:
         return code
     shown = {name: _shown(value) for name, value in params.items()}
     try:
-        return _(text) % shown
+        said: str = (_(text) if isinstance(text, str) else text) % shown
     except KeyError:
         return code
+    return said
 
 
 def _shown(value: Any) -> Any:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from jobs.operations.exposure import Exposure
 
@@ -106,15 +107,19 @@ def _change(row: dict[str, Any]) -> str:
 
 def exposure(price: Exposure) -> Iterator[str]:
     """Yield what ending leases costs."""
-    yield _("This ends the leases of %(workers)s worker(s): %(attempts)s attempt(s) are lost.") % {
-        "workers": price.worker_count,
-        "attempts": price.attempts,
-    }
+    workers = ngettext("%s worker", "%s workers", price.worker_count) % price.worker_count
+    attempts = ngettext("%s attempt is lost", "%s attempts are lost", price.attempts) % price.attempts
+    yield _("This ends the leases of %(workers)s: %(attempts)s.") % {"workers": workers, "attempts": attempts}
     for worker, leases in price.workers:
         yield f"  {plain(worker)}  {leases}"
     if price.worker_count > len(price.workers):
         yield "  " + _("and %s more") % (price.worker_count - len(price.workers))
-    yield _("%s effect(s) are being sent; their outcome becomes unknown.") % price.effects
+    sent = ngettext(
+        "%s effect is being sent; its outcome becomes unknown.",
+        "%s effects are being sent; their outcome becomes unknown.",
+        price.effects,
+    )
+    yield sent % price.effects
     for amount in price.amounts:
         total = f"{amount.text or _('no amount')} {plain(amount.currency)}".rstrip()
         yield "  " + _("%(number)s, together %(total)s") % {"number": amount.effects, "total": total}

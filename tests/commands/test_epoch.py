@@ -57,7 +57,13 @@ def test_price_is_told_before_anything_is_changed(chief, typed):
     typed("yes")
     answer = raising()
     assert answer.code == 1
-    for told in ("3 attempt(s)", "2 worker(s)", "2, together 50 EUR", "queue pause", f"fence {build.WORKER}"):
+    for told in (
+        "3 attempts are lost",
+        "2 workers",
+        "2, together 50 EUR",
+        "queue pause",
+        f"fence {build.WORKER}",
+    ):
         assert told in answer.out
     assert build.epoch() == 1
     assert not AuditEntry.objects.exists()

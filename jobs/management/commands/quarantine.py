@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from jobs.management import shell
 from jobs.operations import actor, printed, quarantine
@@ -48,7 +49,9 @@ class Command(shell.OperatorCommand):
             held = sum(len(page) for page in quarantine.pages(kinds, using))
         else:
             held = sum(quarantine.quarantine(kinds, actor=by, reason=options["reason"], using=using))
-        text = _("%(held)s job(s) would be held.") if options["dry_run"] else _("%(held)s job(s) held.")
+        text = ngettext("%(held)s job held.", "%(held)s jobs held.", held)
+        if options["dry_run"]:
+            text = ngettext("%(held)s job would be held.", "%(held)s jobs would be held.", held)
         names = ", ".join(kinds) or _("none")
         lines = [
             _("Kinds: %s.") % printed.plain(names),

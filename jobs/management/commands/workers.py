@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from jobs.management import shell
 from jobs.operations import actor, cluster, exposure, printed, workers
@@ -63,5 +64,9 @@ class Command(shell.OperatorCommand):
             options["id"], actor=by, reason=options["reason"], using=options["database"]
         )
         document = {"fenced": True, "id": options["id"], "leases_ended": ended, "price": price.document()}
-        text = _("Fenced %(id)s; %(ended)s lease(s) ended and are taken back at the next recovery.")
+        text = ngettext(
+            "Fenced %(id)s; %(ended)s lease ended and is taken back at the next recovery.",
+            "Fenced %(id)s; %(ended)s leases ended and are taken back at the next recovery.",
+            ended,
+        )
         self.tell(document, [printed.plain(text % {"id": options["id"], "ended": ended})])
