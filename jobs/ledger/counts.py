@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import QuerySet, UUIDField
 
@@ -77,20 +78,24 @@ def floors(using: str, place: int) -> dict[str, uuid.UUID]:
 
 
 def of_parts(using: str, parts: dict[str, list[QuerySet[Job]]], *, most: int) -> dict[str, Asked]:
-    """Count the jobs of each part, piece by piece, looking at most at `most` of a piece that match: one statement,
-    because to compose and plan ten took longer than to read what they look at."""
-    connection, texts, values = connections[using], [], []
+    """Count the jobs of each part, up to `most` of each of its pieces, in one statement: to compose and to plan
+    ten took longer than to read what they look at."""
+    texts, values = [], []
     for name, pieces in parts.items():
         for piece in pieces:
             few = piece.order_by().values_list(ASKED)[:most]
-            text, given = few.query.get_compiler(using).as_sql()
+            try:
+                text, given = few.query.get_compiler(using).as_sql()
+            except EmptyResultSet:  # what the filter asks for can never be
+                continue
             texts.append(f"SELECT '{name}', COUNT(*), COUNT(p.{ASKED}) FROM ({text}) AS p")
             values += given
     found = {name: Asked(0, 0) for name in parts}
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(texts), values)
-        for name, rows, asked in cursor.fetchall():
-            found[name] = Asked(found[name].rows + rows, found[name].asked + asked)
+    if texts:
+        with connections[using].cursor() as cursor:
+            cursor.execute(" UNION ALL ".join(texts), values)
+            for name, rows, asked in cursor.fetchall():
+                found[name] = Asked(found[name].rows + rows, found[name].asked + asked)
     return found
 
 

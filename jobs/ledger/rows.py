@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
@@ -16,7 +17,10 @@ from django.db.models import QuerySet
 def fetch(values: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
     """Return the rows of a `values_list`, PostgreSQL's in binary."""
     connection = connections[values.db]
-    text, given = values.query.get_compiler(values.db).as_sql()
+    try:
+        text, given = values.query.get_compiler(values.db).as_sql()
+    except EmptyResultSet:  # what the filter asks for can never be
+        return []
     with _cursor(connection) as cursor:
         cursor.execute(text, given)
         found: list[tuple[Any, ...]] = cursor.fetchall()

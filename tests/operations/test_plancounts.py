@@ -106,3 +106,9 @@ def test_what_runs_or_waits_is_counted_whole_beside_many_ended_jobs(db, monkeypa
     for _ in range(5):
         build.running()
     assert glance("hold", Job.objects.all()) == Glance(5)
+
+
+@pytest.mark.parametrize("never", [Job.objects.none, lambda: Job.objects.filter(id__in=[])])
+def test_a_filter_that_nothing_can_match_takes_none(db, never):
+    failed(1)
+    assert set(plancounts.counts(list(PlanAction), never(), filters=LABEL).values()) == {Glance(0)}
