@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +57,14 @@ def running(**options: Any) -> Iterator[Running]:
 def wait(event: threading.Event) -> None:
     """Wait for what must happen."""
     assert event.wait(PATIENCE), "it did not happen"
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Look until it has happened."""
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        threading.Event().wait(0.01)
 
 
 def enqueue(handler: Any, count: int = 1, **arguments: Any) -> list[Any]:

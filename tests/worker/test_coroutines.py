@@ -10,7 +10,7 @@ import pytest
 from jobs.context import Cancelled, Context
 from jobs.models import Job
 from jobs.status import JobStatus
-from tests.worker.running import Running, enqueue, running, wait
+from tests.worker.running import Running, enqueue, running, until, wait
 from tests.worker.scene import kind, last, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,8 +63,7 @@ def test_a_coroutine_past_its_limit_is_cancelled_at_its_await() -> None:
     (job_id,) = enqueue(task)
     with running(kinds=[task.name]):
         wait(ended)
-        while row(job_id).status != JobStatus.FAILED:
-            threading.Event().wait(0.01)
+        until(lambda: row(job_id).status == JobStatus.FAILED)
     assert row(job_id).error_code == "RUNTIME_HANDLER_TIMEOUT"
 
 
@@ -87,8 +86,7 @@ def test_a_coroutine_hears_of_a_cancel_at_its_checkpoint() -> None:
     with running(kinds=[task.name]) as run:
         wait(started)
         Job.objects.cancel(job_id, actor="ann")
-        while row(job_id).status != JobStatus.CANCELLED:
-            threading.Event().wait(0.01)
+        until(lambda: row(job_id).status == JobStatus.CANCELLED)
         run.worker.stop.ask()
         assert run.join() == 0
     assert heard == [Cancelled]

@@ -12,7 +12,7 @@ from jobs.models import Job
 from jobs.status import JobStatus
 from jobs.worker import threads
 from jobs.worker.ear import LogFile
-from tests.worker.running import running, wait
+from tests.worker.running import running, until, wait
 from tests.worker.scene import kind, put, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,8 +34,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def until_idle(run: Any) -> None:
     """Wait until the worker has found nothing and rests."""
-    while run.worker.hungry or "claim" not in run.worker.passed or not listens(run):
-        threading.Event().wait(0.005)
+    until(lambda: not run.worker.hungry and "claim" in run.worker.passed and listens(run))
 
 
 def listens(run: Any) -> bool:
@@ -157,6 +156,5 @@ def test_a_burst_is_worked_off_while_new_jobs_come_in(idle: None) -> None:
     with running(kinds=[task.name]) as run:
         until_idle(run)
         ids = [task.enqueue().job_id for _ in range(50)]
-        while Job.objects.filter(pk__in=ids, status=JobStatus.SUCCEEDED).count() < 50:
-            threading.Event().wait(0.01)
+        until(lambda: Job.objects.filter(pk__in=ids, status=JobStatus.SUCCEEDED).count() == 50)
     assert {row(i).attempt_count for i in ids} == {1}

@@ -15,7 +15,7 @@ from jobs.context import Context
 from jobs.models import Job
 from jobs.models import Worker as WorkerRow
 from jobs.status import AttemptStatus, JobStatus
-from tests.worker.running import Running, enqueue, running, wait
+from tests.worker.running import Running, enqueue, running, until, wait
 from tests.worker.scene import kind, last, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,8 +151,7 @@ def test_jobs_that_no_handler_has_begun_are_given_back_at_once_when_stopping() -
         wait(started)
         run.worker.stop.ask("SIGTERM")
         left = run.worker.slots
-        while left.todo or len(run.worker.holdings) > 1:
-            threading.Event().wait(0.01)
+        until(lambda: not left.todo and len(run.worker.holdings) <= 1)
         assert Job.objects.filter(pk__in=ids, status=JobStatus.PENDING).count() == 4
         go.set()
         assert run.join() == 0
@@ -180,8 +179,7 @@ def test_a_claim_that_is_under_way_when_the_stop_comes_is_waited_for() -> None:
 
 def test_a_fenced_worker_stops_with_an_error() -> None:
     with running(kinds=[kind().name]) as run:
-        while not WorkerRow.objects.filter(pk=run.worker.id).exists():
-            threading.Event().wait(0.01)
+        until(WorkerRow.objects.filter(pk=run.worker.id).exists)
         with connection.cursor() as cursor:
             cursor.execute("UPDATE jobs_worker SET fenced_at = started_at WHERE id = %s", [run.worker.id])
         assert run.join() == 1

@@ -12,7 +12,7 @@ from django.db import OperationalError, connection, connections, transaction
 from jobs.context import Context, TimedOut
 from jobs.models import Job
 from jobs.status import JobStatus
-from tests.worker.running import PATIENCE, Running, enqueue, running, wait
+from tests.worker.running import PATIENCE, Running, enqueue, running, until, wait
 from tests.worker.scene import kind, last, put, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -94,8 +94,7 @@ def test_no_error_ends_a_loop(loop: str, error: Exception, caplog: pytest.LogCap
     with caplog.at_level(logging.ERROR):
         run.start()
         wait(recovered)
-        while row(job_id).status != JobStatus.SUCCEEDED:
-            threading.Event().wait(0.01)
+        until(lambda: row(job_id).status == JobStatus.SUCCEEDED)
         worker.stop.ask()
         assert run.join() == 0
     told = [record for record in caplog.records if record.message == "loop failed, goes on"]
@@ -124,11 +123,11 @@ def test_a_handler_past_its_limit_is_failed_while_its_code_runs_and_keeps_its_sl
     task = kind(handler, timeout=0.05, max_attempts=1)
     (job_id,) = enqueue(task)
     with running(kinds=[task.name], concurrency=1) as run:
-        # The worker lets go of it when it has its answer, which is after the row says so.
-        while row(job_id).status != JobStatus.FAILED or run.worker.holdings:
-            threading.Event().wait(0.01)
+        until(lambda: row(job_id).status == JobStatus.FAILED)
         assert row(job_id).error_code == "RUNTIME_HANDLER_TIMEOUT"
         assert (run.worker.slots.occupied, run.worker.room()[0]) == (1, 0)
+        # It lets go of the lease when it has its answer, which is after the row says so.
+        until(lambda: not run.worker.holdings)
         go.set()
         wait(stopped)
 
