@@ -19,6 +19,8 @@ from jobs.ledger import clock as ledger_clock
 from jobs.status import JobStatus
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from jobs.models.job import Job
     from jobs.models.queue import Queue
     from jobs.models.scheduler import Scheduler
@@ -310,29 +312,27 @@ class Surroundings:
         since = self.now - WORKER_TTL
         return [w for w in self.workers if w.beat_at > since and w.fenced_at is None]
 
-    @property
+    @cached_property
     def live_epochs(self) -> list[int]:
         """The epoch that each of them claims under, where nothing else is asked about them."""
-        from jobs.models import Worker
-
-        beating = Worker.objects.using(self.using).filter(
-            stopped_at=None, fenced_at=None, beat_at__gt=self.now - WORKER_TTL
-        )
-        return list(beating.order_by().values_list("scheduler_epoch", flat=True)[:ROWS])
+        beating = self._expected().filter(beat_at__gt=self.now - WORKER_TTL)
+        return list(beating.values_list("scheduler_epoch", flat=True)[:ROWS])
 
     @cached_property
     def silent(self) -> Sequence[Silent]:
         """The workers that neither stopped nor were heard of lately; of a fenced one nothing is expected."""
-        from jobs.models import Worker
-
         since = self.now - WORKER_TTL
         if "workers" in self.__dict__:
             return [w for w in self.workers if w.beat_at <= since and w.fenced_at is None]
-        rows = Worker.objects.using(self.using).filter(stopped_at=None, fenced_at=None, beat_at__lte=since)
+        rows = self._expected().filter(beat_at__lte=since).order_by("-beat_at", "id")
         # Every page counts them: what they claim would be decoded of each for nothing.
-        return list(
-            rows.order_by("-beat_at", "id").values_list("id", "beat_at", "running", named=True)[:ROWS]
-        )
+        return list(rows.values_list("id", "beat_at", "running", named=True)[:ROWS])
+
+    def _expected(self) -> QuerySet[Worker]:
+        """Return the workers of which a beat is expected."""
+        from jobs.models import Worker
+
+        return Worker.objects.using(self.using).filter(stopped_at=None, fenced_at=None)
 
 
 def explain(job: Job, *, using: str = "default", now: datetime | None = None) -> Explanation:

@@ -6,11 +6,12 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.utils.translation import gettext_lazy as _
 
 from console import bounded, inbox, ranking
 from console.pages.base import Page
+from jobs import narrowing
 from jobs.models import Comment, Ruling
 
 SHIFTS = {"8": 8, "12": 12, "24": 24}
@@ -54,14 +55,14 @@ class HandoverPage(Page):
 
 def _set_aside(now: datetime) -> dict[str, bounded.Count]:
     """Count the cases that somebody has taken and those that are parked, among the oldest that are ranked."""
-    taken = ~Q(owner="") & (Q(owned_until__isnull=True) | Q(owned_until__gt=now))
+    taken, parked = ~narrowing.case_of("nobody", "", now), narrowing.case_parked("yes", now)
     found = (
         inbox.open_cases()
         .order_by("opened_at")[: ranking.READ + 1]
         .aggregate(
             all=Count("id"),
             taken=Count("id", filter=taken),
-            parked=Count("id", filter=Q(parked_until__gt=now)),
+            parked=Count("id", filter=parked),
         )
     )
     more = found["all"] > ranking.READ

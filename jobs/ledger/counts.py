@@ -5,12 +5,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import QuerySet, UUIDField
 
 from jobs.ledger.indexed import ABNORMAL, IS_ABNORMAL, IS_CLAIMABLE, IS_FREE, IS_HELD, IS_RUNNING
+from jobs.ledger.rows import statement
 from jobs.models import Job
 
 CASES = """
@@ -80,16 +81,14 @@ def floors(using: str, place: int) -> dict[str, uuid.UUID]:
 def of_parts(using: str, parts: dict[str, list[QuerySet[Job]]], *, most: int) -> dict[str, Asked]:
     """Count the jobs of each part, up to `most` of each of its pieces, in one statement: to compose and to plan
     ten took longer than to read what they look at."""
-    texts, values = [], []
+    texts: list[str] = []
+    values: list[Any] = []
     for name, pieces in parts.items():
         for piece in pieces:
-            few = piece.order_by().values_list(ASKED)[:most]
-            try:
-                text, given = few.query.get_compiler(using).as_sql()
-            except EmptyResultSet:  # what the filter asks for can never be
-                continue
-            texts.append(f"SELECT '{name}', COUNT(*), COUNT(p.{ASKED}) FROM ({text}) AS p")
-            values += given
+            few = statement(piece.using(using).order_by().values_list(ASKED)[:most])
+            if few is not None:
+                texts.append(f"SELECT '{name}', COUNT(*), COUNT(p.{ASKED}) FROM ({few[0]}) AS p")
+                values += few[1]
     found = {name: Asked(0, 0) for name in parts}
     if texts:
         with connections[using].cursor() as cursor:

@@ -16,15 +16,21 @@ from django.db.models import QuerySet
 
 def fetch(values: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
     """Return the rows of a `values_list`, PostgreSQL's in binary."""
-    connection = connections[values.db]
-    try:
-        text, given = values.query.get_compiler(values.db).as_sql()
-    except EmptyResultSet:  # what the filter asks for can never be
+    if (composed := statement(values)) is None:
         return []
-    with _cursor(connection) as cursor:
-        cursor.execute(text, given)
+    with _cursor(connections[values.db]) as cursor:
+        cursor.execute(*composed)
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
+
+
+def statement(values: QuerySet[Any, Any]) -> tuple[str, tuple[Any, ...]] | None:
+    """Return a query's text and parameters; None where what it asks for can never be."""
+    try:
+        text, given = values.query.get_compiler(values.db).as_sql()
+    except EmptyResultSet:
+        return None
+    return text, tuple(given)
 
 
 def _cursor(connection: BaseDatabaseWrapper) -> CursorWrapper:

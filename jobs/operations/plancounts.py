@@ -14,7 +14,7 @@ from jobs.ledger.counts import Asked, floors, of_parts
 from jobs.models import Job
 from jobs.models.plan import PlanAction
 from jobs.operations import planparts
-from jobs.operations.planparts import HOLDS, Filters
+from jobs.operations.planparts import Filters
 
 GROWING = {"ended", "odd"}
 LOOKED = 2_000
@@ -44,49 +44,40 @@ def counts(
     unless the jobs were `picked` one by one. What several actions are possible for is read once. Raises
     Refused PLAN_SEARCH_LONG.
     """
-    most, jobs, actions = settings.INTERLOCK["PLAN_ROWS"], jobs.using(using), list(actions)
-    wanted = {value for name, value in filters if name == "status"}
+    most, jobs = settings.INTERLOCK["PLAN_ROWS"], jobs.using(using)
+    made_of = {action: planparts.made_of(action, filters) for action in actions}
+    names = {name for parts in made_of.values() for name in parts}
     searched = not picked and any(name != "status" for name, _ in filters)
-    names = list(dict.fromkeys(name for action in actions for name in planparts.made_of(action, filters)))
-    if not names:
-        return dict.fromkeys(actions, Glance(0))
     with planparts.searching(using):
-        ends = floors(using, LOOKED) if searched and not GROWING.isdisjoint(names) else {}
-        pieces = {name: _pieces(name, jobs, wanted, ends) for name in names}
+        ends = floors(using, LOOKED) if searched and names & GROWING else {}
+        cut = {name for name in GROWING if ends.keys() & set(planparts.statuses(name, filters))}
+        pieces = {
+            name: _newest(name, jobs, filters, ends) if name in cut else [planparts.part(name, jobs)]
+            for name in sorted(names)
+        }
         found = of_parts(using, pieces, most=most + 1)
-        numbers: dict[PlanAction, Glance] = {}
-        for action in actions:
-            made_of = planparts.made_of(action, filters)
-            number = sum(found[name].rows for name in made_of)
+        glances: dict[PlanAction, Glance] = {}
+        for action, parts in made_of.items():
             if action == PlanAction.CANCEL:
-                number = sum(_unasked(found[name], pieces[name], most) for name in made_of)
-            numbers[action] = Glance(number, any(_is_cut(name, wanted, ends) for name in made_of))
-    return numbers
+                n = sum(_unasked(found[name], pieces[name], most) for name in parts)
+            else:
+                n = sum(found[name].rows for name in parts)
+            glances[action] = Glance(n, more=not cut.isdisjoint(parts))
+    return glances
 
 
-def _pieces(
-    name: str, jobs: QuerySet[Job], wanted: set[str], ends: dict[str, uuid.UUID]
+def _newest(
+    name: str, jobs: QuerySet[Job], filters: Filters, ends: dict[str, uuid.UUID]
 ) -> list[QuerySet[Job]]:
-    """Return what is looked at of a part: all of it, or of each status what is newer than its end.
+    """Return what is newer than where the look ends, of each status of a part.
 
     Status by status, because one condition for them all is none that an index begins with.
     """
     part = planparts.part(name, jobs)
-    if not _is_cut(name, wanted, ends):
-        return [part]
     return [
         part.filter(status=status, id__gt=ends[status]) if status in ends else part.filter(status=status)
-        for status in _statuses(name, wanted)
+        for status in planparts.statuses(name, filters)
     ]
-
-
-def _is_cut(name: str, wanted: set[str], ends: dict[str, uuid.UUID]) -> bool:
-    """Whether there is more of a part than is looked at."""
-    return name in GROWING and any(status in ends for status in _statuses(name, wanted))
-
-
-def _statuses(name: str, wanted: set[str]) -> list[str]:
-    return [str(status) for status in sorted(HOLDS[name]) if not wanted or status in wanted]
 
 
 def _unasked(found: Asked, pieces: list[QuerySet[Job]], most: int) -> int:

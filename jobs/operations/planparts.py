@@ -52,8 +52,13 @@ def made_of(action: PlanAction, filters: Filters) -> list[str]:
 
     A part that holds none of the statuses that are filtered for is left out: it would be read in vain.
     """
-    wanted = {value for name, value in filters if name == "status"}
-    return [name for name in MADE_OF[action] if not wanted or wanted & set(HOLDS[name])]
+    return [name for name in MADE_OF[action] if statuses(name, filters)]
+
+
+def statuses(name: str, filters: Filters) -> list[str]:
+    """Return the statuses of a part's jobs, of those that are filtered for."""
+    wanted = {value for given, value in filters if given == "status"}
+    return [str(status) for status in sorted(HOLDS[name]) if not wanted or status in wanted]
 
 
 def part(name: str, jobs: QuerySet[Job]) -> QuerySet[Job]:

@@ -24,7 +24,7 @@ def settled():
 
 
 def left_behind(n):
-    """Leave `n` knots; returns whether the first of them is still there."""
+    """Leave `n` knots; returns a reference that tells whether the first of them is still there."""
     first = Knot()
     reference = weakref.ref(first)
     rest = [Knot() for _ in range(n - 1)]
