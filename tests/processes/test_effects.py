@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from jobs.management.commands.effects import PROPOSED
 from jobs.models import Case as OpenCase
@@ -101,6 +103,7 @@ class Street:
     def rule(self, trial: Trial, verdict: str) -> None:
         """Have one person, and a second where it takes two, rule on a trial's open case."""
         case = OpenCase.objects.using(self.installation.alias).get(job_id=trial.job_id, closed_at=None)
+        self._until_settled(case)
         attest = ["--attest"] if verdict == "did_not_happen" else []
         words = ["rule", str(case.pk), verdict, "--reason-code", "other", *attest]
         second = bool(attest) and trial.policy == "non_replayable"
@@ -108,11 +111,21 @@ class Street:
         if second:
             self._say(case, ["approve", done["proposal"]], by="ben")
 
+    def _until_settled(self, case: OpenCase) -> None:
+        """Wait until the provider must know of what was sent: a ruling before that is refused."""
+        if until := parse_datetime(self._show(case)["settle_by"] or ""):
+            self.installation.until(lambda: timezone.now() > until, "the provider's time to settle")
+
+    def _show(self, case: OpenCase) -> dict[str, Any]:
+        shown: dict[str, Any] = json.loads(
+            self.installation.manage("effects", "show", str(case.pk), "--json")
+        )
+        return shown
+
     def _say(self, case: OpenCase, words: list[str], *, by: str, code: int = 0) -> dict[str, Any]:
-        manage = self.installation.manage
-        snapshot = json.loads(manage("effects", "show", str(case.pk), "--json"))["snapshot"]
-        said = ["--as", by, "--reason", "asked on the phone", "--snapshot", snapshot, "--json"]
-        done: dict[str, Any] = json.loads(manage("effects", *words, *said, code=code))
+        said = ["--as", by, "--reason", "asked on the phone", "--snapshot", self._show(case)["snapshot"]]
+        words = ["effects", *words, *said, "--json"]
+        done: dict[str, Any] = json.loads(self.installation.manage(*words, code=code))
         return done
 
     def until_final(self, trials: list[Trial]) -> None:

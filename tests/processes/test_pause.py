@@ -17,6 +17,7 @@ def test_a_worker_that_wakes_after_a_takeover_commits_nothing(installation: Inst
     sleeper = installation.start()
     installation.until_begun(job_id)
     stand_still(installation, sleeper)
+    installation.lengthen(job_id)
     other = installation.start()
     installation.until_traces(2)  # the takeover
     sleeper.signal(signal.SIGCONT)
@@ -38,6 +39,7 @@ def test_a_worker_that_wakes_after_a_takeover_commits_nothing(installation: Inst
 def test_a_worker_that_stood_still_inside_its_commit_is_refused(installation: Installation) -> None:
     installation.lease_seconds = LEASE
     job_id, sleeper = stopped_ahead_of_its_commit(installation)
+    installation.lengthen(job_id)
     other = installation.start("--queues", installation.job(job_id).queue)
     installation.until_succeeded(job_id)
     sleeper.signal(signal.SIGCONT)
@@ -51,8 +53,8 @@ def test_a_worker_that_stood_still_inside_its_commit_is_refused(installation: In
 
 
 def test_a_busy_interpreter_keeps_its_lease(installation: Installation) -> None:
-    installation.lease_seconds = 5
-    job_id = installation.enqueue("proc.busy", seconds=7.0)
+    installation.lease_seconds = 6
+    job_id = installation.enqueue("proc.busy", seconds=8.0)
     installation.start()  # would itself take back what is not renewed
     installation.until_begun(job_id)
     installation.until(lambda: installation.status(job_id) != JobStatus.RUNNING, "the end")

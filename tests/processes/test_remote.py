@@ -63,6 +63,7 @@ def _dies(installation: Installation, web: Any, provider: Provider, client: Clie
     victim, bill = _held_up(installation, web, provider, client, token, "INV-2")
     victim.signal(signal.SIGKILL)
     victim.wait()
+    installation.lengthen(bill)
     survivor = web.start_worker(token, provider.url)
     assert client.wait(bill).status == "succeeded", survivor.said
     attempts = installation.attempts(bill)
@@ -77,6 +78,7 @@ def _sleeps(installation: Installation, web: Any, provider: Provider, client: Cl
     """Stopped beyond its lease and woken: what it says late is kept, and its commit is refused."""
     sleeper, bill = _held_up(installation, web, provider, client, token, "INV-3")
     sleeper.signal(signal.SIGSTOP)
+    installation.lengthen(bill)
     survivor = web.start_worker(token, provider.url)
     assert client.wait(bill).status == "succeeded", survivor.said
     provider.lift()

@@ -25,7 +25,7 @@ def until_stopping(installation: Installation, worker: WorkerProcess) -> None:
 
 
 def test_a_stopping_worker_keeps_its_lease_and_finishes(installation: Installation) -> None:
-    installation.lease_seconds = 3
+    installation.lease_seconds = 5
     job_id, stopping = running(installation, "60")
     stopping.signal(signal.SIGTERM)
     until_stopping(installation, stopping)
@@ -34,7 +34,7 @@ def test_a_stopping_worker_keeps_its_lease_and_finishes(installation: Installati
 
     def renewed() -> bool:
         seen.add(installation.job(job_id).lease_expires_at)
-        return len(seen) > 4  # so for longer than one lease
+        return len(seen) > 6  # so for longer than one lease
 
     installation.until(renewed, "renewals while stopping")
     installation.open_gate()

@@ -19,6 +19,7 @@ def test_children_that_are_killed_are_replaced_and_finish_before_they_stop(
     killed = parent.children
     for child in killed:  # both, so that the replacements have to do the work
         os.kill(child, signal.SIGKILL)
+    installation.lengthen(job_id)
     installation.until(lambda: len(parent.children) == 4, "the replacements")
     installation.until_traces(2)  # one of them has taken the job over
     assert installation.traces()[0].pid in killed
