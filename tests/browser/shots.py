@@ -6,6 +6,8 @@ pictures look best where the Liberation fonts are installed.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import secrets
 import sys
@@ -112,8 +114,14 @@ def _cases() -> None:
     from tests import build
     from tests.console import matters
 
-    def case(minutes: float, *words: str, **columns: Any) -> None:
-        matters.open_case(*words, opened=clock() - timedelta(minutes=minutes), **columns)
+    def case(minutes: float, *words: str, label: str, amount: str, **columns: Any) -> None:
+        invoice, _, target = label.partition(" to ")
+        payload = {"invoice": invoice, "to": target, "amount": amount, "currency": "EUR"}
+        text = json.dumps(payload | {"card": {"number": "4111"}})
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        columns |= {"target": target, "payload": text, "payload_digest": digest}
+        opened = clock() - timedelta(minutes=minutes)
+        matters.open_case(*words, label=label, amount=amount, opened=opened, **columns)
 
     case(6, "contradiction", label="INV-4471 to northwind", amount="310.00", status="committed", sla=1800)
     case(131, label="INV-4402 to baltic-lines", amount="12400.00", sla=3600)
