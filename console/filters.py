@@ -19,8 +19,8 @@ from django.utils.translation import gettext_lazy
 
 from console import walk
 from jobs import narrowing
-from jobs.explain import clock
 from jobs.ledger import indexed
+from jobs.ledger.clock import clock
 from jobs.models import Case, FenceRefusal, Job
 from jobs.models.case import CaseKind
 from jobs.outcomes import REASONS

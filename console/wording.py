@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 from django.utils.translation import get_language, pgettext
 from django.utils.translation import gettext as _
 
-from jobs.explain import Explanation, sentence
+from jobs.explain import Explanation
 from jobs.models.audit import Source
 from jobs.models.case import CaseKind, Verdict
+from jobs.sentences import sentence
 from jobs.status import AttemptStatus, EffectStatus, JobStatus
 
 DAY = 86_400

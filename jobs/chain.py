@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from jobs import audit, seals
 from jobs.ledger import audit as rows
-from jobs.ledger import clock
+from jobs.ledger.clock import clock
 from jobs.ledger.session import Session, transact
 from jobs.models.audit import SEALED, AuditEntry, AuditHead
 from jobs.vocabulary import JOB
@@ -137,7 +137,7 @@ def anchor(using: str, earlier: Iterable[str] = ()) -> Anchor:
     what: dict[str, Any] = {
         "seq": head.seq,
         "hash": head.hash,
-        "at": audit.stamp(clock.read(using)),
+        "at": audit.stamp(clock(using)),
         "key_id": seals.key_id(settings.AUDIT_KEY),
     }
     return Anchor(**what, mac=_mac(settings.AUDIT_KEY, what))

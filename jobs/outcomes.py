@@ -267,7 +267,7 @@ class Refused(Exception):
         self.params = params
 
     def __str__(self) -> str:
-        from jobs.explain import sentence
+        from jobs.sentences import sentence
 
         return sentence(self.code, self.params)
 

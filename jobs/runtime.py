@@ -11,20 +11,19 @@ from typing import Any
 
 from jobs import measures
 from jobs.failpoints import failpoint
-from jobs.fenced import Fenced
 from jobs.ledger import claim as claims
 from jobs.ledger import epoch as scheduler
 from jobs.ledger import fence, recover, renew, settle, timeline
 from jobs.ledger.session import Session, transact
-from jobs.ledger.settle import Ended
 from jobs.outcomes import Code, Ending, Lease, Outcome
+from jobs.recovery import NotOurs, Recovery
 from jobs.status import TERMINAL, JobStatus
 
 KINDS_PER_CLAIM = 100
 """More kinds than this are offered in turns: each is one branch of the claim's head."""
 
 
-class DurableJobRuntime(Fenced):
+class DurableJobRuntime(Recovery):
     """Claims, renews, ends and recovers the rows of one table."""
 
     # -- claim ------------------------------------------------------------------------------------------
@@ -140,7 +139,7 @@ class DurableJobRuntime(Fenced):
 
         try:
             taken = self._transact(work, now)
-        except _NotOurs:
+        except NotOurs:
             taken = []
         self._checked("claim", 1, len(taken))
         return taken[0] if taken else None
@@ -286,84 +285,9 @@ class DurableJobRuntime(Fenced):
 
         return self._count_ended(leases, self._judge(verb, leases, work, now))
 
-    # -- recovery -------------------------------------------------------------------------------------------
-
-    def recover(self, *, limit: int = 200, now: datetime | None = None) -> list[Ended]:
-        """Take back a page of expired leases and end idle jobs past their deadline; returns what was ended.
-
-        Rows that somebody works on are skipped; the guard is judged again in the write, so a lease that was
-        renewed meanwhile is left alone. Raises whatever a hook raises, with nothing written.
-        """
-
-        def work(session: Session) -> list[Ended]:
-            ended = self._end_expired(session, recover.pick_expired(session, limit=limit))
-            ended += self._end_late(session, recover.pick_past_deadline(session, limit=limit))
-            failpoint("recover.sent")
-            return ended
-
-        return self._count_recovered(self._transact(work, now))
-
-    def recover_one(self, job_id: Any, *, now: datetime | None = None) -> list[Ended]:
-        """Take back one expired lease, or end one job past its deadline: a page that raised is retried so."""
-
-        def work(session: Session) -> list[Ended]:
-            key = session.key(job_id)
-            ended = self._end_expired(session, recover.pick_expired(session, limit=1, only=key))
-            return ended or self._end_late(session, recover.pick_past_deadline(session, limit=1, only=key))
-
-        return self._count_recovered(self._transact(work, now))
-
-    def lapsed_ids(self, *, limit: int = 200, now: datetime | None = None) -> list[Any]:
-        """Return ids that a page would take back or end, without touching them."""
-
-        def work(session: Session) -> list[Any]:
-            rows = recover.pick_expired(session, limit=limit)
-            return [r.id for r in rows + recover.pick_past_deadline(session, limit=limit)]
-
-        return self._transact(work, now)
-
-    def running(self, *, now: datetime | None = None) -> tuple[int, int]:
-        """Return how many leases are held and how many of those have run out."""
-        return self._transact(recover.count_running, now)
-
     def promote(self, *, limit: int = 1000, now: datetime | None = None) -> list[str]:
         """Make up to `limit` jobs claimable whose time has come; returns the queues they are in."""
         return self._transact(lambda s: claims.promote(s, limit=limit), now)
-
-    def _end_expired(
-        self, session: Session, lapsed: Sequence[Any], *, unless_pending: bool = False
-    ) -> list[Ended]:
-        if not lapsed:
-            return []
-        rows = {r.id: _recovery_row(r, wish=JobStatus.PENDING, bump=1) for r in lapsed}
-        landed = settle.end(session, list(rows.values()), fenced_by="expired")
-        if unless_pending:
-            # A takeover that its own guards refused (claims closed, a hold): the row is not ours to requeue.
-            pending = [e for e in landed if e.status == JobStatus.PENDING]
-            if pending:
-                raise _NotOurs
-        if landed:
-            self.hooks.ended(session, landed, rows, verb="recover")
-        overdue = {r.id: r.overdue for r in lapsed}
-        return [e._replace(overdue=overdue[e.id]) for e in landed]
-
-    def _end_late(self, session: Session, late: Sequence[Any]) -> list[Ended]:
-        if not late:
-            return []
-        late_row = {"excused": 0, "retry": 0, "error_code": "JOB_DEADLINE_EXCEEDED"}
-        rows = {r.id: _recovery_row(r, wish=JobStatus.FAILED, bump=0) | late_row for r in late}
-        landed = settle.end(session, list(rows.values()), fenced_by="past_deadline")
-        if landed:
-            self.hooks.ended(session, landed, rows, verb="deadline")
-        return landed
-
-    @staticmethod
-    def _count_recovered(ended: list[Ended]) -> list[Ended]:
-        for entry in ended:
-            measures.count(f"recovered.{entry.status}", queue=entry.queue, kind=entry.kind)
-            if entry.overdue > 0:
-                measures.observe("reclaim_delay", entry.overdue, queue=entry.queue)
-        return ended
 
     @staticmethod
     def _count_ended(leases: Sequence[Lease], outcomes: list[Outcome]) -> list[Outcome]:
@@ -381,10 +305,6 @@ class DurableJobRuntime(Fenced):
     def _at_version(self, session: Session, key: Any, version: int) -> bool:
         rows = session.run("SELECT {state_version} FROM {table} WHERE {id} = %(id)s", id=key)
         return bool(rows) and rows[0][0] == version
-
-
-class _NotOurs(Exception):
-    """Rolls a takeover back that only its own guards refused."""
 
 
 def _name_a_job_twice(leases: Sequence[Lease]) -> bool:
@@ -415,23 +335,4 @@ def _row(ending: Ending) -> dict[str, Any]:
         "matter": int(ending.conflict is not None),
         "traceback": ending.traceback,
         "log": ending.log,
-    }
-
-
-def _recovery_row(lapsed: Any, *, wish: JobStatus, bump: int) -> dict[str, Any]:
-    return {
-        "id": lapsed.id,
-        "attempt_id": lapsed.attempt_id,
-        "generation": lapsed.generation,
-        "wish": wish,
-        "retry": 1,
-        "excused": int(lapsed.by_raise),
-        "bump": bump,
-        "forced": 0,
-        "delay": 0.0,
-        "at_once": 1,
-        "wait_reason": "",
-        "error_code": "LEASE_TIMEOUT_RECOVERED",
-        "error_message": "",
-        "spent_code": "LEASE_TIMEOUT_MAX_ATTEMPTS",
     }

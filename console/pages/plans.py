@@ -20,13 +20,13 @@ from console.filters import JobFilter
 from console.pages.act import CODES, Act, Effect, Sent
 from console.pages.base import Page
 from jobs import errors
-from jobs.explain import sentence
 from jobs.models import Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
 from jobs.money import money
 from jobs.operations import plancounts, plans
 from jobs.operations.plancounts import Glance
 from jobs.outcomes import Refused
+from jobs.sentences import sentence
 
 SHOWN = 50
 ROWS = 200

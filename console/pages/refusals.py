@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 
 from console.filters import RefusalFilter
 from console.pages.base import Page
-from jobs.explain import sentence
 from jobs.ledger.reading import reading
 from jobs.models import FenceRefusal, Job
 from jobs.narrowing import nth
+from jobs.sentences import sentence
 
 SIZE = 50
 WINDOW = 50_000

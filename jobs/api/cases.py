@@ -32,7 +32,7 @@ from jobs.api.paging import Paging
 from jobs.api.problems import refused
 from jobs.api.schema import FLAG, ID, INSTANT, OBJECT, TEXT, WHOLE, maybe, record
 from jobs.api.view import View
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import Case, Proposal
 from jobs.models.case import CaseKind, Verdict
 from jobs.operations import cases, casework, docket, rulings

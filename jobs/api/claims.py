@@ -19,7 +19,7 @@ from rest_framework.exceptions import NotAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import effects, explain, handlers, measures
+from jobs import effects, handlers, measures
 from jobs.api import schema
 from jobs.api.auth import Caller
 from jobs.api.fields import Id, Seconds, Several, Strict, Text, Whole
@@ -30,6 +30,7 @@ from jobs.api.schema import INSTANT, TEXT, WHOLE, record
 from jobs.api.waiting import let_go
 from jobs.handlers import DRILL, PLAN
 from jobs.ledger import worker as worker_rows
+from jobs.ledger.clock import clock
 from jobs.ledger.probe import held_by, probe
 from jobs.ledger.session import Session, transact
 from jobs.models import ApiToken, Job, Worker
@@ -171,7 +172,7 @@ class Claim:
             raise Problem("worker-ended")
         if (
             row is not None
-            and explain.clock() - row.beat_at < BEAT_GRAIN
+            and clock() - row.beat_at < BEAT_GRAIN
             and (row.queues, row.kinds) == (self.queues, self.kinds)
         ):
             return

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from jobs import explain, handlers
+from jobs import handlers
 from jobs.admission import MOST_ATTEMPTS
 from jobs.api.auth import Caller
 from jobs.api.fields import Choice, Id, Instant, Object, Seconds, Strict, Text, Whole
@@ -18,6 +18,7 @@ from jobs.api.problems import Problem, refused
 from jobs.api.shape import RECEIPT
 from jobs.api.strictjson import pointer
 from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY, Options
+from jobs.ledger.clock import clock
 from jobs.models import Job, Worker
 from jobs.outcomes import KeyConflict
 
@@ -123,7 +124,7 @@ class Known:
 
     @cached_property
     def _of_workers(self) -> set[str]:
-        beating = Worker.objects.filter(beat_at__gt=explain.clock() - SILENT_AFTER, stopped_at=None)
+        beating = Worker.objects.filter(beat_at__gt=clock() - SILENT_AFTER, stopped_at=None)
         return {kind for kinds in beating.values_list("kinds", flat=True) for kind in kinds}
 
 

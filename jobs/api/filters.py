@@ -20,9 +20,9 @@ from jobs.api import schema
 from jobs.api.fields import parse_instant, parse_uuid
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
-from jobs.explain import clock
 from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY
 from jobs.ledger import indexed
+from jobs.ledger.clock import clock
 from jobs.models import Job
 from jobs.status import HoldReason, JobStatus, WaitReason
 

@@ -34,8 +34,8 @@ from jobs.api.presented import (
 from jobs.api.problems import Problem
 from jobs.api.room import ROOM
 from jobs.api.strictjson import pointer
-from jobs.explain import clock
 from jobs.ledger import worker as worker_rows
+from jobs.ledger.clock import clock
 from jobs.ledger.session import transact
 from jobs.models import EffectSlot, Job, Worker
 from jobs.outcomes import Ending, Lease

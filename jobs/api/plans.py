@@ -19,11 +19,12 @@ from jobs.api.problems import Problem
 from jobs.api.schema import FLAG, ID, INSTANT, OBJECT, TEXT, WHOLE, Schema, maybe, record
 from jobs.api.strictjson import pointer
 from jobs.api.view import View
-from jobs.explain import clock, sentence
+from jobs.ledger.clock import clock
 from jobs.models import Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
 from jobs.operations import plans
 from jobs.permissions import BY_ACTION
+from jobs.sentences import sentence
 
 PICKED = 1000
 """Jobs that one plan may name by id."""

@@ -27,8 +27,8 @@ from jobs.api.leases import bad, payload_text
 from jobs.api.presented import LARGEST, LeaseBody, Name, WorkerView, landed, lease_of, own
 from jobs.api.schema import TEXT, Schema, record
 from jobs.effect_kinds import EffectKind
-from jobs.explain import clock
 from jobs.inquiry import INQUIRY_SECONDS
+from jobs.ledger.clock import clock
 from jobs.ledger.slots import Slot
 from jobs.models import Attempt
 from jobs.outcomes import Lease

@@ -22,7 +22,7 @@ from jobs import admission, canon
 from jobs.drills import kept
 from jobs.effect_kinds import EffectKind
 from jobs.handlers import DRILL, Options
-from jobs.ledger import clock
+from jobs.ledger.clock import clock
 from jobs.ledger.slots import Slot
 from jobs.models import Drill, FenceRefusal, Job, Scheduler
 from jobs.models.drill import DrillKind, DrillVerdict
@@ -170,7 +170,7 @@ class _Course:
         """Let all leases run out, by the database's clock."""
         for canary in self.canaries:
             end = canary.first.lease_expires_at
-            while end is not None and (left := (end - clock.read(self.using)).total_seconds()) >= 0:
+            while end is not None and (left := (end - clock(self.using)).total_seconds()) >= 0:
                 sleep(left + 0.01)
 
     def _take_over(self, canary: Canary, sleep: Callable[[float], None]) -> None:

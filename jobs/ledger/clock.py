@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
 
-def read(using: str) -> datetime:
-    """Return the clock now. Only for what is shown to people: a verb judges T in its own statement."""
+def clock(using: str = DEFAULT_DB_ALIAS) -> datetime:
+    """Return what the database's clock says now. Only for what is shown to people: a verb judges T in its own statement."""
     connection = connections[using]
     if connection.vendor == "sqlite":
         return datetime.now(UTC)

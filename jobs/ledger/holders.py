@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db import OperationalError, connections
 
-from jobs.ledger import clock
+from jobs.ledger.clock import clock
 
 LIMIT = 10
 
@@ -43,7 +43,7 @@ def holders(using: str) -> list[Holder]:
     with connection.cursor() as cursor:
         cursor.execute(HOLDERS, [LIMIT])
         rows = cursor.fetchall()
-    now = clock.read(using)
+    now = clock(using)
     return [
         Holder(pid, application, user, address, state, (now - since).total_seconds() if since else 0.0)
         for pid, application, user, address, state, since in rows

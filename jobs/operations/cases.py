@@ -15,13 +15,14 @@ from django.db.models import Q
 
 from jobs import canon, effect_kinds
 from jobs.effect_kinds import IMPLICIT, EffectKind
-from jobs.explain import clock, sentence
+from jobs.ledger.clock import clock
 from jobs.ledger.session import Session
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
 from jobs.models.case import VERDICTS, CaseKind, ClosedAs, Verdict
 from jobs.money import money
 from jobs.operations.actor import APPROVE, RULE, person_of
 from jobs.outcomes import Refused
+from jobs.sentences import sentence
 from jobs.status import AttemptStatus, EffectStatus
 
 EVIDENCE, WORDS = 500, 100

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from jobs import wake
-from jobs.explain import clock
 from jobs.inquiry import inquire
 from jobs.ledger import cases as rows
 from jobs.ledger import inquiries
+from jobs.ledger.clock import clock
 from jobs.ledger.session import Session, transact
 from jobs.models import Case, EffectSlot
 from jobs.operations import cases

@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from jobs import effect_kinds, redact
-from jobs.explain import sentence
 from jobs.models import Case
 from jobs.models.case import CaseKind
 from jobs.operations.cases import Offer, View
 from jobs.operations.printed import plain
+from jobs.sentences import sentence
 
 SHOWN = 20
 """Newest rows shown of each part."""

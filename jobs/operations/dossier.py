@@ -10,8 +10,9 @@ from django.conf import settings
 from django.db.models import Max, Model, QuerySet
 
 from jobs import handlers, redact
-from jobs.explain import explain, sentence
+from jobs.explain import explain
 from jobs.models import Attempt, Change, EffectSlot, FenceRefusal, Job
+from jobs.sentences import sentence
 
 Row = TypeVar("Row", bound=Model)
 SHOWN = 50

@@ -16,8 +16,9 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, Q, QuerySet
 from django.utils.translation import gettext_noop
 
-from jobs.explain import WORKER_TTL, clock
+from jobs.explain import WORKER_TTL
 from jobs.ledger import indexed
+from jobs.ledger.clock import clock
 from jobs.models import Attempt, EffectSlot, Job, Scheduler, Worker
 from jobs.status import EffectStatus, HoldReason, JobStatus
 

@@ -13,7 +13,7 @@ from jobs.drills.database import CannotDrill
 from jobs.drills.record import Record
 from jobs.drills.run import replay
 from jobs.drills.scenarios import SCENARIOS
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import Drill
 from jobs.models.drill import DrillKind, DrillVerdict
 from jobs.operations.actor import RUN_DRILL, admit

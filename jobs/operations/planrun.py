@@ -13,7 +13,7 @@ from django.db.models import F
 
 from jobs import audit
 from jobs.context import Cancelled, Context, Skip
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import Plan, PlanRow
 from jobs.models.audit import Source
 from jobs.models.plan import PlanAction, PlanState, RowOutcome

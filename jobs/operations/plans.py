@@ -17,8 +17,8 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from jobs import audit
-from jobs.explain import clock
 from jobs.handlers import PLAN, PLANS, Options
+from jobs.ledger.clock import clock
 from jobs.models import ApiToken, Job, Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
 from jobs.operations import planparts, planworth

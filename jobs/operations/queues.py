@@ -8,8 +8,8 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS
 
 from jobs import handlers
-from jobs.explain import clock
 from jobs.ledger import indexed
+from jobs.ledger.clock import clock
 from jobs.models import Job, Queue
 
 SHOWN = 200

@@ -10,7 +10,8 @@ from django.core.files.storage import default_storage
 from django.core.management import call_command
 from django.test import Client
 
-from jobs import explain
+from jobs.ledger.clock import clock
+from jobs.management.commands import artefacts
 from jobs.models import Job
 from tests.api.caller import ROOT, anybody
 from tests.api.worker import Remote, enqueued
@@ -97,8 +98,8 @@ def test_files_of_attempts_that_came_to_nothing_are_removed_a_day_later(remote, 
     default_storage.save("attempts/of-nobody/keep.txt", default_storage.open(_key(winner)))
     call_command("artefacts")
     assert default_storage.exists(_key(loser))  # too fresh: somebody may look why it failed
-    later = explain.clock() + timedelta(days=1, seconds=1)
-    monkeypatch.setattr(explain, "clock", lambda: later)
+    later = clock() + timedelta(days=1, seconds=1)
+    monkeypatch.setattr(artefacts, "clock", lambda: later)
     call_command("artefacts")
     assert (default_storage.exists(_key(winner)), default_storage.exists(_key(loser))) == (True, False)
     assert default_storage.exists("attempts/of-nobody/keep.txt")  # not ours: its name is no attempt's

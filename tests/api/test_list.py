@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from jobs.api import paging
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import Job
 from jobs.status import JobStatus
 from tests import build

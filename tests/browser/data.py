@@ -17,10 +17,11 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
-from jobs import explain, handlers, redact
+from jobs import handlers, redact
 from jobs.handlers import Options
 from jobs.ledger import settle
 from jobs.ledger import worker as worker_rows
+from jobs.ledger.clock import clock
 from jobs.ledger.session import Session, transact
 from jobs.measures import BUCKETS
 from jobs.models import Job, Scheduler
@@ -69,7 +70,7 @@ class Builder:
     """Builds jobs at instants before `now`."""
 
     def __init__(self) -> None:
-        self.now = explain.clock()
+        self.now = clock()
         self.made = Built(self.now)
 
     def ago(self, seconds: float) -> datetime:

@@ -110,7 +110,7 @@ def _cases() -> None:
 
     from django.db import connection
 
-    from jobs.explain import clock
+    from jobs.ledger.clock import clock
     from tests import build
     from tests.console import matters
 

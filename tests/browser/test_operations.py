@@ -6,8 +6,8 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from jobs.explain import clock
 from jobs.ledger import worker as worker_rows
+from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, Job, Scheduler
 from tests import build
 from tests.browser.alone import person, transactional_db  # noqa: F401

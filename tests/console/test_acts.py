@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from console import moves
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, EffectSlot, Job, Queue, Scheduler
 from jobs.operations import jobwork
 from jobs.outcomes import Refused

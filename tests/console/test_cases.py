@@ -12,7 +12,7 @@ import pytest
 from django.urls import reverse
 
 from jobs import effect_kinds
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, Case, Comment, Proposal, Ruling
 from jobs.models.audit import Source
 from jobs.operations import cases, casework

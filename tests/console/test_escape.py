@@ -9,9 +9,9 @@ import pytest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from jobs.explain import clock
 from jobs.ledger import settle
 from jobs.ledger import worker as worker_rows
+from jobs.ledger.clock import clock
 from jobs.ledger.session import transact
 from jobs.models import Attempt, Change, FenceRefusal, Job, Worker
 from jobs.operations import cases, casework, rulings, views

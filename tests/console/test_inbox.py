@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from console import inbox, outages, ranking
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import Case, SavedView
 from tests.console import matters
 from tests.console.test_queries import cost

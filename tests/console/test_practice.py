@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from console import plots, practice
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models.case import VERDICTS, CaseKind, Verdict
 from jobs.operations import cases
 from jobs.operations.door import Anybody

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from console import pressing
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from tests.console import matters
 from tests.console.test_queries import cost
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs import audit, handlers
 from jobs.context import Cancelled, Context
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.models import ApiToken, AuditEntry, Job, Plan, PlanRow
 from jobs.models.audit import Source
 from jobs.models.plan import PlanAction, PlanState

@@ -10,8 +10,8 @@ from django.core.files.storage import default_storage
 from django.core.management.base import BaseCommand
 from django.utils.translation import gettext as _
 
-from jobs import explain
 from jobs.api.fields import parse_uuid
+from jobs.ledger.clock import clock
 from jobs.models import Attempt
 from jobs.status import AttemptStatus
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
 def dead(folders: Sequence[str]) -> list[str]:
     """Return those of these folders that are of attempts which ended long enough ago without a commit."""
     by_id = {attempt: folder for folder in folders if (attempt := parse_uuid(folder))}
-    ended = Attempt.objects.filter(pk__in=by_id, finished_at__lt=explain.clock() - KEPT)
+    ended = Attempt.objects.filter(pk__in=by_id, finished_at__lt=clock() - KEPT)
     over = ended.exclude(status__in=(AttemptStatus.COMMITTED, AttemptStatus.RUNNING))
     return [by_id[attempt] for attempt in over.values_list("pk", flat=True)]
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.management import shell
 from jobs.models import Queue
 from jobs.operations import cluster, printed
