@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from jobs import canon, measures, spool
+from jobs import canon, measures, redact, spool
 from jobs.context import Cancelled, Context, LeaseLost, Stopped
 from jobs.effect_kinds import IMPLICIT, AlreadyThere, Declined, EffectKind, Request, Sent
 from jobs.effect_kinds import Verdict as Proof
@@ -227,7 +227,7 @@ class Effect:
         except canon.NotCanonical as error:
             # It has happened, whatever the answer looks like: that it cannot be kept is no reason for doubt.
             text = canon.canonical({"unreadable": str(error)[:500]}, depth=4, limit=4096)
-        self.tell(EffectStatus.COMMITTED, response=text, reference=str(answer.reference))
+        self.tell(EffectStatus.COMMITTED, response=text, reference=redact.plain(answer.reference))
         return json.loads(text)
 
     def failed(self, error: BaseException) -> Any:
@@ -236,7 +236,7 @@ class Effect:
         Raises what the handler has to know otherwise: refused, not sent, or stop here.
         """
         failpoint("report.sending")
-        body = f"{type(error).__name__}: {error}"
+        body = redact.described(error, limit=settings.INTERLOCK["ERROR_BYTES"])
         proof = self.kind.judge(error)
         status = self.tell(EffectStatus.UNKNOWN if proof is Proof.UNKNOWN else EffectStatus.ABSENT, body=body)
         if status == EffectStatus.ABSENT:

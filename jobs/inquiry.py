@@ -7,7 +7,7 @@ import uuid
 
 from django.conf import settings
 
-from jobs import canon, measures
+from jobs import canon, measures, redact
 from jobs.effect_kinds import EffectKind, Found, NotFound, Request
 from jobs.ledger.slots import Slot
 from jobs.status import EffectStatus
@@ -38,7 +38,7 @@ def inquire(
     try:
         answer = kind.look(request)
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no answer)
-        runtime.no_answer(slot, f"{type(error).__name__}: {error}", actor=actor)
+        runtime.no_answer(slot, redact.described(error, limit=settings.INTERLOCK["ERROR_BYTES"]), actor=actor)
         return None
     match answer:
         case Found():
@@ -54,7 +54,7 @@ def inquire(
                 matches=_matches(answer, slot),
                 asked=asked,
                 response=text,
-                reference=str(answer.reference),
+                reference=redact.plain(answer.reference),
                 body=text,
                 actor=actor,
             )

@@ -89,10 +89,7 @@ def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:
 
     At most `limit` bytes; the end is kept when it must be cut, because a traceback's last lines say most.
     """
-    try:
-        plain = str(text)
-    except Exception:  # noqa: BLE001  (an exception whose __str__ raises must not hide the failure)
-        plain = f"<{type(text).__name__} that cannot be shown as text>"
+    plain = _text(text)
     for secret in sorted(secrets, key=len, reverse=True):
         plain = plain.replace(secret, MASK)
     # Megabytes would be searched for seconds, only to be cut afterwards.
@@ -103,3 +100,21 @@ def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:
     if len(raw) <= limit:
         return plain
     return "… " + raw[len(raw) - max(0, limit - 4) :].decode(errors="ignore")
+
+
+def plain(value: object) -> str:
+    """Return a foreign value as text that every database holds: no control characters, no surrogates."""
+    return "" if value is None else _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _text(value))
+
+
+def described(error: BaseException, *, limit: int) -> str:
+    """Return `Type: text` of an exception, its text cleaned and bounded."""
+    text = clean(error, limit=limit)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except BaseException:  # noqa: BLE001  (an exception whose __str__ raises must not hide the failure)
+        return f"<{type(value).__name__} that cannot be shown as text>"

@@ -48,13 +48,22 @@ def kept() -> Iterator[tuple[Path, dict[str, Any]]]:
     place = folder()
     if not place.is_dir():
         return
-    for path in sorted(place.glob("*.json"), key=lambda p: p.stat().st_mtime):
+    for path in sorted(place.glob("*.json"), key=_age):
         try:
             values = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            continue  # another worker of this machine has told it meanwhile
         except (OSError, ValueError):
             log.exception("kept report cannot be read", extra={"file": path.name})
             continue
         yield path, values
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def forget(path: Path) -> None:

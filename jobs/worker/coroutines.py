@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from jobs.worker.held import Held
 from jobs.worker.running import Finished, run_async
+
+log = logging.getLogger("interlock.worker")
 
 
 class Coroutines:
@@ -20,6 +23,7 @@ class Coroutines:
         self.todo: deque[Held] = deque()
         self._tasks: dict[Held, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
 
     def running(self) -> list[Held]:
         """Return what coroutines are busy with now."""
@@ -35,7 +39,7 @@ class Coroutines:
         self.todo.extend(helds)
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name="coroutines", daemon=True).start()
+            threading.Thread(target=self._turn, args=(self._loop,), name="coroutines", daemon=True).start()
         self._loop.call_soon_threadsafe(self._fill)
 
     def take_back(self) -> list[Held]:
@@ -55,8 +59,20 @@ class Coroutines:
 
     def close(self) -> None:
         """Stop the loop; coroutines that still run are left where they are."""
+        self._closed = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Keep the loop turning: a handler may stop it, and SystemExit in a task of a handler's own ends it.
+
+        It ends that handler too, once the loop goes on; the others on the loop have nothing to do with it.
+        """
+        while not self._closed:
+            try:
+                loop.run_forever()
+            except BaseException as error:  # noqa: BLE001
+                log.warning("event loop goes on", extra={"cause": type(error).__name__})
 
     def run_here(self) -> None:
         """Run what is queued to its end in this thread: the step machine's way."""

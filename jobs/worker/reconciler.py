@@ -17,7 +17,6 @@ from jobs import effect_kinds, measures, spool
 from jobs.inquiry import inquire
 from jobs.ledger import inquiries
 from jobs.ledger.session import Session
-from jobs.outcomes import Refused
 from jobs.runtime import DurableJobRuntime
 from jobs.status import EffectStatus
 from jobs.verbs.base import HOOKS
@@ -90,8 +89,9 @@ class Reconciler:
                 self.effects.report(**_report(values))
             except OUTAGE:
                 raise
-            except (Refused, TypeError, ValueError, KeyError):
-                # It stays where it is: it may be the only proof that something was done.
+            except Exception:
+                # It stays where it is: it may be the only proof that something was done. The others, and all
+                # that is to be asked, must not wait for it.
                 measures.count("duty_errors.replay")
                 log.exception("kept report not understood", extra={"file": path.name})
                 continue

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 import traceback
 from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from django.conf import settings
 from django.db import connections
@@ -34,6 +35,7 @@ class Finished(NamedTuple):
 def run(held: Held) -> Finished | None:
     """Run a plain handler in this thread; None when the attempt is over and its result worth nothing."""
     held.began = held.clock()
+    process = os.getpid()
     try:
         failpoint("run.before")
         ruled = effects.ruled_result(held.lease, using=held.using) if _may_be_ruled(held) else None
@@ -44,21 +46,46 @@ def run(held: Held) -> Finished | None:
         finished = _returned(held, value)
         failpoint("run.after")
     except BaseException as error:  # noqa: BLE001  (SystemExit and worse end the attempt, never the worker)
-        finished = raised(held, error)
+        _leave_fork(process, error)
+        finished = ending_of(held, error)
+    _leave_fork(process)
     return _own(held, finished)
 
 
 async def run_async(held: Held) -> Finished | None:
     """The same for a coroutine function, on the worker's event loop."""
     held.began = held.clock()
+    process = os.getpid()
     try:
         failpoint("run.before")
         ruled = await effects.ruled_result_async(held) if _may_be_ruled(held) else None
         finished = _returned(held, ruled.value if ruled else await _call(held))
         failpoint("run.after")
     except BaseException as error:  # noqa: BLE001
-        finished = raised(held, error)
+        _leave_fork(process, error)
+        finished = ending_of(held, error)
+    _leave_fork(process)
     return _own(held, finished)
+
+
+def _leave_fork(process: int, error: BaseException | None = None) -> None:
+    """End a child that the handler forked and that came back out of it; return in the worker itself.
+
+    It has a copy of all that the worker holds: it would run the jobs that wait here a second time, over the
+    worker's own connections, and stay for ever.
+    """
+    if os.getpid() != process:
+        _exit(error)
+
+
+def _exit(error: BaseException | None) -> NoReturn:
+    """End this process at once, with the code that Python gives for what ended it."""
+    code = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    elif error is not None:
+        traceback.print_exception(error)
+    os._exit(code & 0xFF)
 
 
 def _own(held: Held, finished: Finished | None) -> Finished | None:
@@ -122,6 +149,17 @@ def _stops(held: Held, reason: WaitReason, seconds: float | None, *, effect_id: 
         effect_id=effect_id,
     )
     return Finished(held, ending=ending)
+
+
+def ending_of(held: Held, error: BaseException) -> Finished | None:
+    """Return the ending that an exception asks for; one that cannot be read has failed the attempt too.
+
+    A handler's own exceptions may lack what ours have, and whatever it is, the attempt needs an ending.
+    """
+    try:
+        return raised(held, error)
+    except BaseException as second:  # noqa: BLE001
+        return failed(held, "RUNTIME_HANDLER_EXCEPTION", describe(second), trace=trace(second))
 
 
 def raised(held: Held, error: BaseException) -> Finished | None:
@@ -201,10 +239,10 @@ def leave_standby(error: BaseException) -> None:
 def _retry(held: Held, error: Retry) -> Finished:
     code, message = _coded(error.code, error.message)
     after = error.after
-    usable = isinstance(after, int | float) and not isinstance(after, bool) and math.isfinite(after)
-    if after is None or not usable or after < 0:
+    usable = isinstance(after, int | float) and not isinstance(after, bool)
+    if after is None or not usable or not 0 <= after < math.inf:  # no NaN either
         after = held.handler.backoff.delay(held.lease.attempts_used)
-    return failed(held, code, message, retry_after=min(float(after), admission.LONGEST_DELAY))
+    return failed(held, code, message, retry_after=float(min(after, admission.LONGEST_DELAY)))
 
 
 def _coded(code: Any, message: Any) -> tuple[str, str]:
@@ -220,8 +258,7 @@ def _secrets(held: Held) -> set[str]:
 
 def describe(error: BaseException) -> str:
     """Return `Type: text`, also for an exception that cannot be shown as text."""
-    text = redact.clean(error, limit=settings.INTERLOCK["ERROR_BYTES"])
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return redact.described(error, limit=settings.INTERLOCK["ERROR_BYTES"])
 
 
 def trace(error: BaseException) -> str:

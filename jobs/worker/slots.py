@@ -11,9 +11,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs.worker.held import Held
 from jobs.worker.pace import Pace
@@ -94,12 +96,20 @@ class Slots:
                     self._asleep -= 1
                     self._tokens.put(True)
                 elif self._started < self.limit:
-                    index, self._started = self._started, self._started + 1
-                    threading.Thread(
-                        target=self._work, args=(index,), name=f"handler-{index}", daemon=True
-                    ).start()
+                    if not self._start(self._started):
+                        return
+                    self._started += 1
                 else:
                     return
+
+    def _start(self, index: int) -> bool:
+        try:
+            threading.Thread(target=self._work, args=(index,), name=f"handler-{index}", daemon=True).start()
+        except RuntimeError as error:
+            # No room for another thread: those that there are do the work, and the next nudge tries again.
+            log.warning("handler thread not started", extra={"threads": index, "cause": str(error)})
+            return False
+        return True
 
     def close(self) -> None:
         """Let threads that sleep end; one that is busy ends with its process."""
@@ -143,17 +153,26 @@ class Slots:
 def tidy_connections() -> None:
     """Leave this thread's connections as the next job must find them: in no transaction, and alive (S89)."""
     for connection in connections.all(initialized_only=True):
-        if connection.in_atomic_block or not connection.get_autocommit():
-            # The handler left a transaction open: nobody will ever end it, and it holds locks.
-            log.warning("handler left a transaction open", extra={"database": connection.alias})
-            _discard(connection.alias)
-        else:
-            connection.close_if_unusable_or_obsolete()
+        try:
+            _tidy(connection)
+        except Exception:
+            # Whatever is the matter with a connection, the job's ending is still to be told.
+            log.exception("connection let go", extra={"database": connection.alias})
+            _discard(connection)
 
 
-def _discard(alias: str) -> None:
-    connection = connections[alias]
-    del connections[alias]
-    raw = connection.connection
-    if raw is not None:
-        raw.close()
+def _tidy(connection: BaseDatabaseWrapper) -> None:
+    # Its own field: get_autocommit() would connect anew for a handler that has closed it.
+    if connection.in_atomic_block or (connection.connection is not None and not connection.autocommit):
+        # The handler left a transaction open: nobody will ever end it, and it holds locks.
+        log.warning("handler left a transaction open", extra={"database": connection.alias})
+        _discard(connection)
+    else:
+        connection.close_if_unusable_or_obsolete()
+
+
+def _discard(connection: BaseDatabaseWrapper) -> None:
+    del connections[connection.alias]
+    if connection.connection is not None:
+        with suppress(Exception):  # closing what is broken may break
+            connection.connection.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from jobs.effect_kinds import Declined, NotFound
+from jobs.effect_kinds import Declined, Found, NotFound, Sent
 from jobs.models import Case, Evidence, Job
 from tests.effects.outside import Outside, results, slot, steps, the_job, worker
 
@@ -113,3 +115,42 @@ def test_not_found_after_it_has_settled_is_proof_and_it_is_sent_again(outside: O
     outside.handler().enqueue()
     steps(worker(), 1)
     assert (slot().status, the_job().status) == ("absent", "waiting")
+
+
+class Mute(ConnectionRefusedError):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_what_an_error_proves_counts_whether_or_not_it_can_be_shown(outside: Outside) -> None:
+    outside.kind("non_replayable", approval="never")
+
+    def refuse(_request: object) -> None:
+        raise Mute
+
+    outside.sending = refuse
+    outside.handler().enqueue()
+    steps(worker(), 1)
+    assert (slot().status, the_job().status) == ("absent", "pending")
+    assert Evidence.objects.get().body == "Mute: <Mute that cannot be shown as text>"
+
+
+@pytest.mark.parametrize(
+    ("reference", "kept"),
+    [("a\0b\ud800", "a\ufffdb\ufffd"), (None, ""), (17, "17"), ("x" * 500, "x" * 200)],
+    ids=["controls", "none", "number", "long"],
+)
+@pytest.mark.parametrize("door", ["answer", "inquiry"])
+def test_a_success_is_recorded_whatever_the_providers_reference_is_like(
+    outside: Outside, door: str, reference: Any, kept: str
+) -> None:
+    outside.kind("queryable", inquiry=True)
+    if door == "answer":
+        outside.sending = lambda request: Sent(outside.charge(request).response, reference)
+    else:
+        outside.sending = outside.charge_silently
+        outside.looking = lambda request: Found({}, reference, payload=request.payload)
+    outside.handler().enqueue()
+    steps(worker(), 1)
+    assert (slot().status, slot().reference, the_job().status) == ("committed", kept, "succeeded")
+    assert len(outside.done) == 1

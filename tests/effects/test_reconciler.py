@@ -4,10 +4,11 @@ lost."""
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from jobs import spool
 from jobs.effect_kinds import NotFound
@@ -29,8 +30,6 @@ def nobody_knows(outside: Outside, **more: Any) -> None:
 
 def long_ago() -> None:
     """Let the last inquiry be long ago."""
-    from django.db import connection
-
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs_effectslot SET inquired_at = '2020-01-01 00:00:00+00:00'")
 
@@ -146,6 +145,29 @@ def test_a_kept_file_that_is_no_report_is_left_where_it_is(outside: Outside, kep
     path = spool.keep({"something": "else"})
     assert worker().reconciler.replay() == 0
     assert path.exists()
+
+
+def _hex(value: uuid.UUID | None) -> str:
+    assert value is not None
+    return value.hex
+
+
+def test_a_kept_report_that_the_database_will_not_have_keeps_nothing_else_from_it(
+    outside: Outside, kept: Any
+) -> None:
+    outside.kind("queryable", inquiry=True, settle_after=None)
+    outside.sending = outside.charge_silently
+    outside.looking = lambda _request: NotFound()
+    outside.handler().enqueue()
+    actor = worker()
+    steps(actor, 1)
+    grant = {"attempt_id": _hex(slot().granted_attempt_id), "grant_id": _hex(slot().grant_id)}
+    said = {"effect": slot().id, "status": "committed", "response": "{}", "reference": "ch_1", **grant}
+    bad = spool.keep(said | {"attempt_id": "no id"})
+    good = spool.keep(said)
+    actor.reconciler.turn()
+    assert (bad.exists(), good.exists()) == (connection.vendor == "postgresql", False)
+    assert (slot().status, slot().reference) == ("committed", "ch_1")
 
 
 def test_a_job_that_a_person_said_has_happened_commits_that_answer_without_running(outside: Outside) -> None:

@@ -49,3 +49,16 @@ def test_a_job_that_wants_to_exit_or_all_memory_ends_alone(installation: Install
         assert [a.status for a in installation.attempts(job_id)] == ["failed"]
     assert {installation.status(job_id) for job_id in innocent} == {"succeeded"}
     assert {trace.pid for trace in installation.traces()} == {worker.pid}
+
+
+def test_a_child_that_a_handler_forked_runs_nobody_elses_job_and_ends(installation: Installation) -> None:
+    codes = {"returns": "0", "raises": "1", "exits": "3"}
+    forks = {how: installation.enqueue("proc.fork", how=how) for how in codes}
+    innocent = installation.enqueue_many("proc.trace", 30)  # claimed ahead, and waiting in the same process
+    worker = installation.start("--drain", "--concurrency", "1")
+    assert worker.wait() == 0, worker.said
+    for how, job_id in forks.items():
+        assert [(a.status, a.result) for a in installation.attempts(job_id)] == [("committed", codes[how])]
+    assert {installation.status(job_id) for job_id in innocent} == {"succeeded"}
+    assert len(installation.traces()) == 33
+    assert {trace.pid for trace in installation.traces()} == {worker.pid}

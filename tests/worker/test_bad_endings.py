@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobs.context import Fail, Retry
 from jobs.status import AttemptStatus, JobStatus
 from tests.worker.scene import Scene, attempts, kind, last, row
 
@@ -15,6 +16,18 @@ pytestmark = pytest.mark.django_db
 class Mute(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
+
+
+class Leaves(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(1)
+
+
+class PageGone(Fail):
+    """Made without what ours are made with."""
+
+    def __init__(self, page: int) -> None:
+        self.page = page
 
 
 MANY = ExceptionGroup("many", [ValueError("one"), Mute()])
@@ -64,6 +77,7 @@ def run_one(handler: Any) -> Any:
         (ValueError("boom"), "RUNTIME_HANDLER_EXCEPTION", "ValueError: boom"),
         (ValueError("a\0b\ud800c"), "RUNTIME_HANDLER_EXCEPTION", "ValueError: a\ufffdb\ufffdc"),
         (Mute(), "RUNTIME_HANDLER_EXCEPTION", "Mute: <Mute that cannot be shown as text>"),
+        (Leaves(), "RUNTIME_HANDLER_EXCEPTION", "Leaves: <Leaves that cannot be shown as text>"),
         (MANY, "RUNTIME_HANDLER_EXCEPTION", "ExceptionGroup: many (2 sub-exceptions)"),
         (RecursionError("deep"), "RUNTIME_HANDLER_EXCEPTION", "RecursionError: deep"),
         (MemoryError(), "RUNTIME_HANDLER_EXCEPTION", "MemoryError"),
@@ -86,6 +100,19 @@ def test_whatever_is_raised_fails_the_attempt_and_asks_for_another(
     )
     assert "Traceback" in last(bad).traceback
     assert "running.py" not in last(bad).traceback
+
+
+@pytest.mark.parametrize("after", [10**400, 1e300, float("inf"), float("nan"), -1, True, "soon", None])
+def test_a_retry_after_any_time_is_another_attempt_some_day(after: Any) -> None:
+    bad = run_one(raises(Retry(after=after)))
+    assert (row(bad).status, last(bad).error_code) == (JobStatus.PENDING, "RUNTIME_RETRY_REQUESTED")
+
+
+def test_a_handlers_own_failure_that_lacks_a_code_fails_the_attempt_and_says_what_it_lacks() -> None:
+    bad = run_one(raises(PageGone(3)))
+    assert (row(bad).status, last(bad).error_code) == (JobStatus.PENDING, "RUNTIME_HANDLER_EXCEPTION")
+    assert "'PageGone' object has no attribute 'code'" in last(bad).error_message
+    assert "PageGone: 3" in last(bad).traceback
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -102,3 +103,38 @@ def test_plain_and_async_handlers_run_side_by_side() -> None:
     run.start()
     assert run.join() == 0
     assert {last(i).result for i in ids} == {'"async"', '"plain"'}
+
+
+async def leaves() -> None:
+    """Have a task of its own end the process, as a library's might."""
+
+    async def task() -> None:
+        raise SystemExit(3)
+
+    await asyncio.gather(task(), asyncio.sleep(0))
+
+
+async def stops_the_loop() -> None:
+    asyncio.get_running_loop().stop()
+
+
+@pytest.mark.parametrize(
+    ("handler", "status", "code"),
+    [
+        (leaves, JobStatus.FAILED, "RUNTIME_HANDLER_EXITED"),
+        (stops_the_loop, JobStatus.SUCCEEDED, ""),
+    ],
+)
+def test_a_coroutine_that_ends_the_loop_ends_nobody_elses_job(handler: Any, status: str, code: str) -> None:
+    async def innocent() -> str:
+        await asyncio.sleep(0.01)
+        return "done"
+
+    bad, good = kind(handler, name="tests.bad", max_attempts=1), kind(innocent, name="tests.good")
+    ids = [*enqueue(good, 3), *enqueue(bad), *enqueue(good, 3)]
+    run = Running(kinds=[bad.name, good.name], drain=True)
+    run.start()
+    assert run.join() == 0
+    ended = [(row(i).status, row(i).error_code) for i in ids]
+    fine = [(JobStatus.SUCCEEDED, "")] * 3
+    assert ended == [*fine, (status, code), *fine]

@@ -164,3 +164,64 @@ def test_each_handler_thread_keeps_one_connection_for_all_its_jobs() -> None:
     run.start()
     assert run.join() == 0
     assert 1 <= len(used) <= 3
+
+
+def test_a_handler_that_closed_its_connection_ends_while_the_database_is_away() -> None:
+    def handler() -> str:
+        connection.ensure_connection()
+        connection.close()
+        # From here on this thread finds no database.
+        connection.settings_dict = connection.settings_dict | {"NAME": "/nowhere/at/all", "HOST": "/nowhere"}
+        return "done"
+
+    task = kind(handler)
+    (job_id,) = enqueue(task)
+    run = Running(kinds=[task.name], drain=True)
+    run.start()
+    assert run.join() == 0
+    assert row(job_id).status == JobStatus.SUCCEEDED
+
+
+def test_a_connection_that_cannot_be_tidied_keeps_no_ending_back() -> None:
+    class Sour(Exception):
+        pass
+
+    def sour() -> None:
+        raise Sour
+
+    def handler() -> str:
+        connection.ensure_connection()
+        put(connection, "close_if_unusable_or_obsolete", sour)
+        return "done"
+
+    task = kind(handler)
+    ids = enqueue(task, 2)
+    run = Running(kinds=[task.name], drain=True, concurrency=1)
+    run.start()
+    assert run.join() == 0
+    assert {row(job_id).status for job_id in ids} == {JobStatus.SUCCEEDED}
+
+
+def test_a_machine_without_room_for_a_thread_runs_the_jobs_once_there_is_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused: list[str] = []
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name.startswith("handler-") and len(refused) < 6:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def also() -> str:
+        return "async"
+
+    tasks = [kind(lambda: "plain", name="tests.plain"), kind(also, name="tests.async")]
+    ids = [job_id for task in tasks for job_id in enqueue(task, 3)]
+    run = Running(kinds=[task.name for task in tasks], drain=True, concurrency=4)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    run.start()
+    assert run.join() == 0
+    assert Job.objects.filter(pk__in=ids, status=JobStatus.SUCCEEDED).count() == 6
+    assert set(refused) == {"handler-0"}

@@ -103,6 +103,20 @@ def ask_to_exit(ctx: Context, file: str) -> None:
     raise SystemExit(3)
 
 
+@job("proc.fork", queue="proc", max_attempts=1)
+def fork(ctx: Context, file: str, how: str) -> int:
+    """Fork a child that comes back out of here, and return its exit code."""
+    trace(ctx, file)
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if how == "raises":
+        raise RuntimeError("in the child")
+    if how == "exits":
+        raise SystemExit(3)
+    return 0
+
+
 @job("proc.devour", queue="proc", max_attempts=1)
 def devour_memory(ctx: Context, file: str, gigabytes: int) -> int:
     trace(ctx, file)
