@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -17,23 +18,35 @@ LONGEST_PAUSE = 5.0
 
 
 class Transport:
-    """Requests to one server with one token; may be used by several threads."""
+    """Requests to one server with one token; may be used by several threads, and by forked processes."""
 
     def __init__(self, url: str, token: str, *, timeout: float = 10.0, patience: float = 30.0) -> None:
         self.patience = patience
         """For how many seconds a request is sent again."""
         self.timeout = timeout
-        self._http = httpx.Client(
-            base_url=url.rstrip("/") + "/",
-            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
-            timeout=timeout,
+        self._url, self._token = url.rstrip("/") + "/", token
+        self._open = self._connected()
+
+    def close(self) -> None:
+        if self._open[0] == os.getpid():
+            self._open[1].close()
+
+    @property
+    def _http(self) -> httpx.Client:
+        """The connections of this process: in a forked child its parent's would bring it others' answers."""
+        if self._open[0] != os.getpid():
+            self._open = self._connected()
+        return self._open[1]
+
+    def _connected(self) -> tuple[int, httpx.Client]:
+        return os.getpid(), httpx.Client(
+            base_url=self._url,
+            headers={"Authorization": f"Bearer {self._token}", "Accept": "application/json"},
+            timeout=self.timeout,
             trust_env=False,
             # Shorter than a server keeps a connection: what is sent into a closed one has no answer.
             limits=httpx.Limits(max_connections=None, keepalive_expiry=1.0),
         )
-
-    def close(self) -> None:
-        self._http.close()
 
     def send(
         self,

@@ -1,8 +1,9 @@
 """When the client sends a request again, and when a worker may not send any more."""
 
 import json
+import os
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -24,6 +25,8 @@ class Server(ThreadingHTTPServer):
         self.answers: list[Any] = []
         self.keys: list[str | None] = []
         self.traces: list[str | None] = []
+        self.ports: set[int] = set()
+        """Of those who asked: one for each connection."""
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -34,6 +37,7 @@ class Network(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.ports.add(self.client_address[1])
         self.server.keys.append(self.headers["Idempotency-Key"])
         self.server.traces.append(self.headers["traceparent"])
         answer = self.server.answers.pop(0)
@@ -50,6 +54,12 @@ class Network(BaseHTTPRequestHandler):
 
     def log_message(self, *_words):
         pass
+
+
+class Lasting(Network):
+    """One request after the other on one connection."""
+
+    protocol_version = "HTTP/1.1"
 
 
 @pytest.fixture
@@ -97,6 +107,22 @@ def test_what_is_refused_for_good_is_not_sent_again(network):
     network.answers = [(409, problem("key-conflict", "not_started", retryable=False))]
     with Client(network.url, "t") as client, pytest.raises(KeyConflict):
         client.enqueue("k")
+
+
+def test_a_forked_process_has_connections_of_its_own(network):
+    network.answers = [(200, JOB)] * 2
+    network.RequestHandlerClass = Lasting
+    with Client(network.url, "t") as client:
+        client.enqueue("k")
+        child = os.fork()
+        if child == 0:
+            status = 1
+            with suppress(BaseException):
+                client.enqueue("k")
+                status = 0
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(network.ports) == 2
 
 
 def test_a_key_that_is_empty_is_not_replaced_by_one_that_nobody_knows(network):
