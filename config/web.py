@@ -18,10 +18,11 @@ control_socket_disable = True
 
 
 def post_worker_init(worker: Any) -> None:
-    """Let nobody wait for work in a server that is stopping."""
+    """Let nobody wait, for work or for news, in a server that is stopping."""
+    from jobs.api import waiting
     from jobs.api.room import ROOM
 
-    ROOM.is_closing = lambda: not worker.alive
+    ROOM.is_closing = waiting.is_closing = lambda: not worker.alive
 
 
 def post_request(worker: Any, request: Any, environ: Any, answer: Any) -> None:

@@ -163,5 +163,5 @@ class Client:
 
 
 def _headers(key: str | None, traceparent: str) -> dict[str, str]:
-    headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+    headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
     return headers | ({"traceparent": traceparent} if traceparent else {})

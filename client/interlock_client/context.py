@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock_client.leases import Claimed
+from interlock_client.leases import LOG_CHARACTERS, Claimed
 
 if TYPE_CHECKING:
     from interlock_client.worker import Worker
+
+_UNSENDABLE = re.compile(r"[\0\ud800-\udfff]")
 
 
 class Fail(Exception):
@@ -92,8 +94,8 @@ class Context:
             raise Cancelled
 
     def log(self, line: object) -> None:
-        """Keep a line for the people who look at this attempt."""
-        self.claimed.lines.append(str(line))
+        """Keep a line for the people who look at this attempt; the newest are kept."""
+        self.claimed.lines.append(plain(line)[-LOG_CHARACTERS:])
 
     def effect(self, kind: str, slot: str, payload: Any, *, node_id: str = "", etag: str = "") -> Any:
         """Act on the outside world at most once, and return the provider's answer (docs/effects.md).
@@ -114,6 +116,15 @@ class Context:
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Say something about this attempt to the server, in its job's trace; returns the answer."""
         return self._worker.leases.post(self.claimed, path, body)
+
+
+def plain(text: object) -> str:
+    """Return text that can be sent and kept, whatever an exception or a file's name has in it."""
+    try:
+        shown = str(text)
+    except Exception:  # noqa: BLE001  (an exception whose __str__ raises must not hide the failure)
+        shown = f"<{type(text).__name__} that cannot be shown as text>"
+    return _UNSENDABLE.sub("\N{REPLACEMENT CHARACTER}", shown)
 
 
 def identity() -> str:

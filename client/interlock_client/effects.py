@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 
-from interlock_client.context import Cancelled, Context, Ending, Fail, LeaseLost
-from interlock_client.problems import CancelRequested, Fenced, StaleInput
+from interlock_client.context import Cancelled, Context, Ending, Fail, LeaseLost, plain
+from interlock_client.problems import CancelRequested, Fenced, Problem, StaleInput
 
 TURNS = 5
 """Answers of the server that one passage follows: more would be a quarrel."""
@@ -200,9 +200,25 @@ class Passage:
         return self._tell(path, found=True, **same, **told, **asked)
 
     def _tell(self, path: str, **said: Any) -> dict[str, Any]:
-        """Say what is known: information, which is never refused and may be said twice."""
-        return self.ctx.post(path, {"lease": self.ctx.claimed.lease, **said})
+        """Say what is known: information, which is never refused and may be said twice.
+
+        That an answer cannot be kept is no reason to be silent about what has happened.
+        """
+        lease = {"lease": self.ctx.claimed.lease}
+        try:
+            return self.ctx.post(path, {**lease, **said})
+        except (TypeError, ValueError, RecursionError) as error:  # it is no JSON
+            problem = _told(error)
+        except Problem as error:
+            if error.code not in ("invalid-body", "body-too-large"):
+                raise
+            problem = error.detail
+        if "response" in said:
+            said["response"] = {"unreadable": problem[:500]}
+        if "reference" in said:
+            said["reference"] = plain(said["reference"])[:200]
+        return self.ctx.post(path, {**lease, **said})
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:4000]
+    return f"{type(error).__name__}: {plain(error)}"[:4000]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from interlock_client.transport import Transport
+
+LOG_LINES = 1_000
+LOG_CHARACTERS = 60_000
+"""The newest of a log are sent; with an error and its traceback, escaped, they fit into one body."""
 
 # Counts on while the machine is suspended: a machine that slept must know that its leases are gone.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -39,7 +44,7 @@ class Claimed:
     traceparent: str = ""
     """The trace in which the job was enqueued; may be empty."""
     lost: str = ""
-    lines: list[str] = field(default_factory=list)
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
 
     @property
     def attempt_id(self) -> str:
@@ -63,7 +68,7 @@ class Claimed:
 
     @property
     def log(self) -> dict[str, str]:
-        return {"log": "\n".join(self.lines)} if self.lines else {}
+        return {"log": "\n".join(self.lines)[-LOG_CHARACTERS:]} if self.lines else {}
 
 
 class Leases:

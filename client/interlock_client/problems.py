@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+PASSING = frozenset({429, 502, 503, 504})
+"""What a proxy answers while the server behind it is away or busy: the same request may succeed later."""
+
 
 class NoAnswer(Exception):
     """No answer came. `outcome` is `not_started` where nothing was sent, else `unknown`."""
@@ -63,5 +66,7 @@ _KNOWN: dict[str, type[Problem]] = {
 
 def problem_of(status: int, body: Any, retry_after: float | None = None) -> Problem:
     """Return the exception of an answer; one that is no problem of ours is of unknown outcome."""
-    known = body if isinstance(body, dict) and "code" in body else {"detail": "an answer that is no problem"}
+    known = body if isinstance(body, dict) and "code" in body else None
+    if known is None:
+        known = {"detail": "an answer that is no problem", "retryable": status in PASSING}
     return _KNOWN.get(str(known.get("code")), Problem)(status, known, retry_after)

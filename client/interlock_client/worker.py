@@ -6,6 +6,7 @@ cannot be known to last, lets go of it: nothing is sent and nothing is committed
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import signal
@@ -26,6 +27,7 @@ from interlock_client.context import (
     TimedOut,
     Wait,
     identity,
+    plain,
 )
 from interlock_client.effects import Effect
 from interlock_client.leases import Claimed, Leases, boottime
@@ -37,6 +39,10 @@ WAIT = 20.0
 """Seconds that one claim waits for work."""
 AT_ONCE = 100
 """Results of one commit."""
+MESSAGE_CHARACTERS = 4_000
+TRACE_CHARACTERS = 16_000
+UNFIT = ("invalid-body", "body-too-large")
+BAD_RESULT = "RESULT_VALIDATION_FAILED"
 PAUSE = 1.0
 GLANCE = 0.2
 REMEMBERED_SECONDS = 600.0
@@ -132,9 +138,16 @@ class Worker:
             raise self.ended
 
     def _start(self, target: Callable[[], None], name: str) -> threading.Thread:
-        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread = threading.Thread(target=self._guarded, args=(target,), name=name, daemon=True)
         thread.start()
         return thread
+
+    def _guarded(self, target: Callable[[], None]) -> None:
+        """Run one of our loops: a worker that has lost one would hold jobs and end none."""
+        try:
+            target()
+        except BaseException as error:  # noqa: BLE001  (raised by `run`)
+            self._end(error)
 
     # -- claiming -----------------------------------------------------------------------------------------
 
@@ -194,7 +207,17 @@ class Worker:
                 self._room.release()
 
     def _run(self, one: Claimed) -> Any:
-        """Run a handler; returns its result, or the Ending that it asked for."""
+        """Run a handler; returns its result, or the Ending that it asked for: either can be sent."""
+        value = self._call(one)
+        if isinstance(value, LeaseLost):
+            return value
+        try:
+            json.dumps(value.said if isinstance(value, Ending) else value, allow_nan=False)
+        except Exception as error:  # noqa: BLE001  (a value that breaks the serialiser is a bad result)
+            return _failed(BAD_RESULT, f"{type(error).__name__}: {plain(error)}")
+        return value
+
+    def _call(self, one: Claimed) -> Any:
         if one.ruled is not None:
             return one.ruled["result"]  # a person has said what came of it
         try:
@@ -208,11 +231,11 @@ class Worker:
         except TimedOut:
             return _failed("RUNTIME_HANDLER_TIMEOUT", f"still running after {one.timeout:g} s")
         except Skip as skip:
-            return Ending("skip", error_code=skip.code, message=skip.message)
+            return Ending("skip", error_code=skip.code, message=plain(skip.message)[:MESSAGE_CHARACTERS])
         except Fail as failed:
             return _failed(failed.code, failed.message, failed.retry_after)
         except BaseException as error:  # noqa: BLE001  (nothing that user code does ends the worker)
-            message = f"{type(error).__name__}: {error}"
+            message = f"{type(error).__name__}: {plain(error)}"
             return _failed("RUNTIME_HANDLER_EXCEPTION", message, trace=traceback.format_exc())
         if isinstance(value, Wait):
             return Ending("wait", seconds=value.seconds, reason=value.reason)
@@ -255,8 +278,8 @@ class Worker:
                     self._commit([result])
                 return
             ((one, _value),) = results
-            if isinstance(error, Problem) and error.code == "invalid-body":
-                self._send_ending(one, _failed("RESULT_VALIDATION_FAILED", error.detail))
+            if isinstance(error, Problem) and error.code in UNFIT:
+                self._send_ending(one, _failed(BAD_RESULT, error.detail))
             else:
                 self._let_go(one, str(error))
             return
@@ -283,7 +306,14 @@ class Worker:
             self._send_ending(one, Ending("acknowledge-cancel"))
         except (Fenced, StaleInput) as error:
             self._let_go(one, error.body.get("reason", ""))
-        except (Problem, NoAnswer) as error:
+        except Problem as error:
+            if error.code not in UNFIT or ending.said.get("error_code") == BAD_RESULT:
+                self._let_go(one, str(error))
+                return
+            # What the handler said cannot be taken: that is its end, not a lease that runs out.
+            words = f"{ending.verb}: {error.detail} {ending.said.get('message', '')}"
+            self._send_ending(one, _failed(BAD_RESULT, words.rstrip()))
+        except NoAnswer as error:
             self._let_go(one, str(error))
         else:
             self._forget(one)
@@ -336,6 +366,6 @@ class Worker:
 
 
 def _failed(code: str, message: str, retry_after: float | None = None, *, trace: str = "") -> Ending:
-    said: dict[str, Any] = {"error_code": code, "message": message[:4000]}
+    said: dict[str, Any] = {"error_code": code, "message": plain(message)[:MESSAGE_CHARACTERS]}
     said |= {} if retry_after is None else {"retry_after": retry_after}
-    return Ending("fail", **said, **({"traceback": trace[-16_000:]} if trace else {}))
+    return Ending("fail", **said, **({"traceback": plain(trace)[-TRACE_CHARACTERS:]} if trace else {}))

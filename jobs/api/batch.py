@@ -67,7 +67,9 @@ def _wishes(caller: Caller, given: list[dict[str, Any]], header: str | None, tra
             shape = tuple(said.items())
             wish = alike.get(shape)
             if wish is None:
-                wish = alike[shape] = Wish.of(caller, said, {"traceparent": trace}, known)
+                wish = Wish.of(caller, said, {"traceparent": trace}, known, unique_key)
+                if known(wish.kind):  # and not only for the sake of this item's key
+                    alike[shape] = wish
             wishes.append(Wish(wish.kind, arguments, wish.options, unique_key))
         except Problem as problem:
             if problem.problem != "invalid-body":

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import select
-import socket
 import threading
 import time
 import uuid
@@ -27,7 +25,7 @@ from jobs.api.presented import LARGEST, LEASE, MOST, NAME_CHARACTERS, Name, Work
 from jobs.api.problems import Problem
 from jobs.api.room import ROOM
 from jobs.api.schema import INSTANT, TEXT, WHOLE, record
-from jobs.api.waiting import let_go
+from jobs.api.waiting import has_gone, let_go
 from jobs.handlers import DRILL, PLAN
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.clock import clock
@@ -137,7 +135,7 @@ def _wait_for(claim: Claim, request: Request, wait: float) -> tuple[list[Lease],
             let_go()
             if not seat.wait(end - time.monotonic()) or ROOM.is_closing():
                 break
-            if gone := _has_gone(request):
+            if gone := has_gone(request):
                 break
             if not claim.is_still_wanted():
                 break
@@ -248,17 +246,6 @@ def _rotated(queues: list[str]) -> list[str]:
     """Begin one queue further at each claim, so that a full first one does not starve the others."""
     start = next(_turns) % len(queues)
     return [*queues[start:], *queues[:start]]
-
-
-def _has_gone(request: Request) -> bool:
-    """Whether the client has hung up while it waited: what it was given would lie until the lease ends."""
-    connection = request.META.get("gunicorn.socket")
-    if not isinstance(connection, socket.socket) or not select.select([connection], [], [], 0)[0]:
-        return False
-    try:
-        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except OSError:
-        return True
 
 
 def _told(lease: Lease) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
@@ -75,10 +76,18 @@ class Wish(NamedTuple):
     """Where the options, which many wishes may share, do not hold it."""
 
     @classmethod
-    def of(cls, caller: Caller, given: dict[str, Any], told: dict[str, Any], known: Known) -> Wish:
+    def of(
+        cls,
+        caller: Caller,
+        given: dict[str, Any],
+        told: dict[str, Any],
+        known: Known,
+        key: str | None = None,
+    ) -> Wish:
         """Judge a checked body; raises Problem or InvalidJob naming what is wrong.
 
-        `told` are the options that the request's headers stand for.
+        `told` are the options that the request's headers stand for; `key` is the unique key where neither
+        they nor the body hold it.
         """
         more = dict(given)
         kind, arguments = more.pop("kind"), more.pop("arguments", {})
@@ -87,7 +96,7 @@ class Wish(NamedTuple):
         queue = options.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
         if not caller.may_use(queue):
             raise Problem("forbidden", _("The token is not for the queue %s.") % queue)
-        if not known(kind):
+        if not known(kind, options.unique_key or key):
             raise field_problem(
                 "kind", _("no handler and no live worker of this installation knows %s") % kind
             )
@@ -117,10 +126,17 @@ def enqueue(caller: Caller, given: dict[str, Any], header: str | None, trace: st
 class Known:
     """The kinds that this process or a worker that is alive can run; the workers are looked up once."""
 
-    def __call__(self, kind: str) -> bool:
+    def __call__(self, kind: str, key: str | None = None) -> bool:
+        """Return whether a kind is known, or was when the job that holds `key` was added.
+
+        Who sends a request again must hear of that job, and not that nothing was started.
+        """
         if not handlers.NAME.fullmatch(kind):
             return True  # its form is refused where every caller's is
-        return handlers.find(kind) is not None or kind in self._of_workers
+        if handlers.find(kind) is not None or kind in self._of_workers:
+            return True
+        holds = Q(unique_scope="ever") | Q(finished_at=None)
+        return key is not None and Job.objects.filter(holds, unique_key=key, kind=kind).exists()
 
     @cached_property
     def _of_workers(self) -> set[str]:

@@ -57,7 +57,7 @@ class FeedView(View):
             at = found.place  # what this caller may not see is not looked at twice
             return found if found.told or found.more else None
 
-        found = waiting.wait_for(changed, seconds, caller.token) or feed.Page([], at, more=False)
+        found = waiting.wait_for(changed, seconds, caller.token, request) or feed.Page([], at, more=False)
         return Response(
             {
                 "results": [feed.document(told, cursors) for told in found.told],

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from jobs import health
 from jobs import metrics as figures
+from jobs.api.auth import Caller, note_use
 from jobs.health import Level
 from jobs.models import ApiToken
 
@@ -74,7 +75,11 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         answer = _text(_("The token is unknown, has expired or was revoked.") + "\n", 401)
         answer["WWW-Authenticate"] = 'Bearer realm="interlock"'
         return answer
-    return None if "ops" in token.scopes else _text(_("The token lacks the scope ops.") + "\n", 403)
+    note_use(token)
+    missing = Caller(token.user, token).lacks("ops")
+    if token.queues:
+        missing = _("A token that is limited to queues has no part in the whole cluster.")
+    return _text(missing + "\n", 403) if missing else None
 
 
 def _text(text: str, status: int = 200) -> HttpResponse:

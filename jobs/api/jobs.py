@@ -81,7 +81,7 @@ class JobView(View):
                 found = caller.jobs().filter(pk=job.pk).exclude(state_version=known).first()
                 return (job_in_full(found, caller), conditions.etag(found)) if found else None
 
-            if told := waiting.wait_for(changed, seconds, caller.token):
+            if told := waiting.wait_for(changed, seconds, caller.token, request):
                 return Response(told[0], headers={"ETag": told[1]})
         headers = {"ETag": conditions.etag(job)}
         if conditions.has(request, conditions.etag(job)):

@@ -264,6 +264,8 @@ class UncertainBody(Strict):
     log = Text(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "effect_id" in attrs and "payload" in self.initial_data:
+            attrs.setdefault("payload", None)  # null is a payload too
         if ("effect_id" in attrs) != ("payload" in attrs):
             raise serializers.ValidationError({"effect_id": [_("Give effect_id and payload, or neither.")]})
         return attrs

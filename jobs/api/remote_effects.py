@@ -152,7 +152,7 @@ class ReportBody(Strict):
     grant_id = Id()
     status = Choice(["committed", "absent", "unknown"])
     response = Anything(required=False)
-    reference = Text(most=200, required=False)
+    reference = Text(required=False)  # cut where it is kept: nothing that is known is refused
     body = Text(required=False)
     already_there = Flag(required=False)
 
@@ -194,7 +194,7 @@ class InquiredBody(Strict):
     matches = Flag(required=False)
     payload = Anything(required=False)
     response = Anything(required=False)
-    reference = Text(most=200, required=False)
+    reference = Text(required=False)
     problem = Text(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

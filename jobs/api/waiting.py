@@ -7,6 +7,7 @@ too, at most half of the threads may wait at a time; who comes then is told to c
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ from django.db import DatabaseError, connections
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotAuthenticated
+from rest_framework.request import Request
 
 from jobs.api.paging import wrong
 from jobs.api.problems import Problem
@@ -32,6 +34,9 @@ QUIET_SECONDS = 5.0
 
 PLACES = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 """One for each request that may wait here at a time, for whatever it waits."""
+
+is_closing: Callable[[], bool] = bool
+"""Whether the web server is stopping, as config/web.py knows: then nobody is kept waiting."""
 
 
 def longest() -> int:
@@ -53,8 +58,15 @@ def asked(query: QueryDict) -> int:
     return int(text)
 
 
-def wait_for(changed: Callable[[], T | None], seconds: float, token: ApiToken | None = None) -> T | None:
+def wait_for(
+    changed: Callable[[], T | None],
+    seconds: float,
+    token: ApiToken | None = None,
+    request: Request | None = None,
+) -> T | None:
     """Return what `changed` returns, as soon as that is not None; None when `seconds` have passed.
+
+    None also as soon as the server is stopping, or the client of `request` hung up: others need the place.
 
     It is called at once, and then by another thread with another connection: it must read what it needs anew,
     and all that the answer needs, so that those who are told at the same moment do not connect all at once.
@@ -62,19 +74,37 @@ def wait_for(changed: Callable[[], T | None], seconds: float, token: ApiToken | 
     NotAuthenticated as soon as the caller's `token` is revoked or has expired.
     """
     found = changed()
-    if found is not None or seconds <= 0:
+    if found is not None or seconds <= 0 or is_closing():
         return found
-    return _waiters.wait(changed, seconds, token.pk if token else None)
+    return _waiters.wait(changed, seconds, token.pk if token else None, request)
+
+
+def has_gone(request: Request | None) -> bool:
+    """Whether the client has hung up while it waited."""
+    connection = request.META.get("gunicorn.socket") if request is not None else None
+    if not isinstance(connection, socket.socket):
+        return False
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except (BlockingIOError, ValueError):  # nothing to read, or TLS, which shows nothing beforehand
+        return False
+    except OSError:
+        return True
 
 
 class _Waiter:
-    def __init__(self, changed: Callable[[], Any], context: Context, token: int | None) -> None:
-        self.changed, self.context, self.token = changed, context, token
+    def __init__(
+        self, changed: Callable[[], Any], context: Context, token: int | None, request: Request | None
+    ) -> None:
+        self.changed, self.context, self.token, self.request = changed, context, token, request
         self.done = threading.Event()
         self.found: Any = None
         self.error: Exception | None = None
 
     def look(self, over: set[int]) -> None:
+        if is_closing() or has_gone(self.request):
+            self.done.set()
+            return
         try:
             if self.token in over:
                 raise NotAuthenticated(_("The token is unknown, has expired or was revoked."))
@@ -93,8 +123,14 @@ class Waiters:
         self._waiting: list[_Waiter] = []
         self._thread: threading.Thread | None = None
 
-    def wait(self, changed: Callable[[], T | None], seconds: float, token: int | None = None) -> T | None:
-        waiter = _Waiter(changed, copy_context(), token)
+    def wait(
+        self,
+        changed: Callable[[], T | None],
+        seconds: float,
+        token: int | None = None,
+        request: Request | None = None,
+    ) -> T | None:
+        waiter = _Waiter(changed, copy_context(), token, request)
         if not PLACES.acquire(blocking=False):
             raise Problem("unavailable", _("Too many requests wait here already; come again."))
         try:

@@ -235,6 +235,28 @@ def test_kind_of_a_live_worker_elsewhere_is_known(api):
     assert api.send({"kind": "elsewhere.kind"}).status_code == 201
 
 
+def test_job_that_was_added_while_its_kind_was_known_is_told_of_again_by_its_key(api):
+    @handlers.job("tests.leaving")
+    def leaving(**arguments):
+        pass
+
+    body, key = {"kind": "tests.leaving", "arguments": {"n": 1}}, {"HTTP_IDEMPOTENCY_KEY": "k"}
+    first = api.send(body, **key)
+    many = api.send({"jobs": [body, body]}, "/jobs/batch", **key).json()["results"]
+    handlers.forget("tests.leaving")
+    again = api.send(body, **key)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json()["id"] == first.json()["id"]
+    told = api.send({"jobs": [body, body]}, "/jobs/batch", **key).json()["results"]
+    assert told == [{"result": "existing", "id": one["id"]} for one in many]
+    # What is new is refused as before, also in one batch with what is not.
+    assert api.send(body).status_code == 400
+    assert api.send(body, HTTP_IDEMPOTENCY_KEY="other").status_code == 400
+    more = api.send({"jobs": [body, body, body, body]}, "/jobs/batch", **key)
+    assert [error["pointer"] for error in more.json()["errors"]] == ["/jobs/2/kind", "/jobs/3/kind"]
+    assert Job.objects.count() == 3
+
+
 def test_child_of_a_cancelled_parent_is_refused(api):
     parent = enqueue()
     Job.objects.cancel(parent, actor="me")

@@ -6,8 +6,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from jobs.models import Job
-from tests.api.caller import Api, secret
+from jobs.models import ApiToken, Job
+from tests.api.caller import Api, person, secret
 from tests.build import enqueue
 
 pytestmark = pytest.mark.looks_alike
@@ -101,6 +101,13 @@ def test_token_must_have_the_scope_even_on_this_machine(db):
     assert Api("ilk_unknown").get("/metrics").status_code == 401
     for strange in ("Bearer \0", "Bearer é", "Bearer"):
         assert Client().get("/metrics", HTTP_AUTHORIZATION=strange).status_code == 401
+
+
+def test_token_may_no_more_here_than_elsewhere(db):
+    assert Api(secret("ops", queues=("mail",))).get("/metrics").status_code == 403
+    assert Api(secret("ops", owner=person("nobody"))).get("/metrics").status_code == 403
+    assert Api(secret("ops", owner=person("somebody", "view_job"))).get("/metrics").status_code == 200
+    assert ApiToken.objects.get(user__username="somebody").last_used_at is not None
 
 
 def test_log_in_is_no_way_to_the_metrics(client, admin_user):

@@ -163,14 +163,15 @@ def test_a_late_report_of_a_lost_lease_is_kept_and_decides_what_is_still_open(re
     assert remote.effect(effect["id"], "report", second, grant_id=grant_id, **report).status_code == 403
 
 
-def test_another_payload_for_the_same_key_sends_nothing_and_asks_a_person(remote, declare):
+@pytest.mark.parametrize("other", [{"amount": "99.00", "to": "acme"}, None])
+def test_another_payload_for_the_same_key_sends_nothing_and_asks_a_person(remote, declare, other):
     declare("idempotent")
     lease = remote.take()["lease"]
     granted(remote, lease)
     again, second = lost(remote, lease)
-    answer = prepare(again, second, {"amount": "99.00", "to": "acme"}).json()
+    answer = again.do(second, "effects", kind="tests.far", slot="charge", payload=other).json()
     assert (answer["word"], answer["next"]["do"]) == ("CONFLICT", "uncertain")
-    body = {"effect_id": answer["next"]["effect_id"], "payload": {"amount": "99.00", "to": "acme"}}
+    body = {"effect_id": answer["next"]["effect_id"], "payload": other}
     assert again.do(second, "uncertain", **body).json()["status"] == "uncertain"
     assert Case.objects.filter(closed_at=None).get().kind == "conflict"
     assert EffectSlot.objects.get().grants == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from typing import Any
 
@@ -122,6 +123,32 @@ def test_who_waits_is_refused_as_soon_as_his_token_is_revoked(patient, path):
     ApiToken.objects.update(revoked_at=timezone.now())
     asking.join(30)
     assert (asking.answer.status_code, asking.answer.json()["code"]) == (401, "not-authenticated")
+
+
+@pytest.mark.parametrize("path", ["/jobs/{}?wait=50", "/events?wait=50&after=latest"])
+def test_a_server_that_stops_keeps_nobody_waiting(patient, monkeypatch, path):
+    job_id, token = build.enqueue(), secret("jobs:read")
+    asking = Asking(token, path.format(job_id))
+    until(lambda: patient._waiting)
+    monkeypatch.setattr(waiting, "is_closing", lambda: True)
+    asking.join(30)
+    assert asking.answer.status_code == 200
+    late = Asking(token, path.format(job_id))
+    late.join(30)
+    assert late.answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/jobs/{}?wait=50", "/events?wait=50&after=latest"])
+def test_the_place_of_a_client_that_has_hung_up_is_free_again(patient, path):
+    job_id, token = build.enqueue(), secret("jobs:read")
+    client, server = socket.socketpair()
+    with server:
+        asking = Asking(token, path.format(job_id), **{"gunicorn.socket": server})
+        until(lambda: patient._waiting)
+        assert not asking.answer
+        client.close()
+        until(lambda: not patient._waiting)
+        asking.join()
 
 
 def test_what_a_look_raises_is_raised_to_who_waits(patient):

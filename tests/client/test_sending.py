@@ -1,8 +1,9 @@
 """When the client sends a request again, and when a worker may not send any more."""
 
 import json
+import os
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -24,6 +25,8 @@ class Server(ThreadingHTTPServer):
         self.answers: list[Any] = []
         self.keys: list[str | None] = []
         self.traces: list[str | None] = []
+        self.ports: set[int] = set()
+        """Of those who asked: one for each connection."""
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -34,6 +37,7 @@ class Network(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.ports.add(self.client_address[1])
         self.server.keys.append(self.headers["Idempotency-Key"])
         self.server.traces.append(self.headers["traceparent"])
         answer = self.server.answers.pop(0)
@@ -41,7 +45,7 @@ class Network(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         status, body = answer
-        raw = json.dumps(body).encode()
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(raw)))
         self.send_header("Retry-After", "0")
@@ -50,6 +54,12 @@ class Network(BaseHTTPRequestHandler):
 
     def log_message(self, *_words):
         pass
+
+
+class Lasting(Network):
+    """One request after the other on one connection."""
+
+    protocol_version = "HTTP/1.1"
 
 
 @pytest.fixture
@@ -68,7 +78,12 @@ BUSY = (503, problem("unavailable", "unknown", retryable=True))
 NOT_YET = (429, problem("throttled", "not_started", retryable=True))
 
 
-@pytest.mark.parametrize("first", [DROP, BUSY, NOT_YET])
+PAGE = b"<html>the proxy's own words</html>"
+PROXY = [(429, PAGE), (502, PAGE), (503, PAGE), (504, PAGE), (200, PAGE)]
+"""Answers of what stands in between, while the server behind it is away."""
+
+
+@pytest.mark.parametrize("first", [DROP, BUSY, NOT_YET, *PROXY])
 def test_an_enqueue_is_sent_again_under_its_key(network, first):
     network.answers = [first, (201, JOB)]
     with Client(network.url, "t") as client:
@@ -92,6 +107,59 @@ def test_what_is_refused_for_good_is_not_sent_again(network):
     network.answers = [(409, problem("key-conflict", "not_started", retryable=False))]
     with Client(network.url, "t") as client, pytest.raises(KeyConflict):
         client.enqueue("k")
+
+
+def test_a_forked_process_has_connections_of_its_own(network):
+    network.answers = [(200, JOB)] * 2
+    network.RequestHandlerClass = Lasting
+    with Client(network.url, "t") as client:
+        client.enqueue("k")
+        child = os.fork()
+        if child == 0:
+            status = 1
+            with suppress(BaseException):
+                client.enqueue("k")
+                status = 0
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(network.ports) == 2
+
+
+def test_a_key_that_is_empty_is_not_replaced_by_one_that_nobody_knows(network):
+    network.answers = [(400, problem("invalid-header", "not_started", retryable=False))]
+    with Client(network.url, "t") as client, pytest.raises(Problem):
+        client.enqueue("k", key="")
+    assert network.keys == [""]
+
+
+@pytest.mark.parametrize("first", [DROP, BUSY, *PROXY])
+def test_a_file_is_sent_again_as_a_whole(network, tmp_path, first):
+    (tmp_path / "f").write_bytes(b"x")
+    network.answers = [first, (201, {"key": "f"})]
+    with Client(network.url, "t") as client:
+        assert client.transport.upload("leases/a/artefacts", tmp_path / "f", {"name": "f"}) == {"key": "f"}
+    assert len(network.keys) == 2
+
+
+@pytest.mark.parametrize("first", [DROP, BUSY, *PROXY])
+def test_a_worker_outlasts_a_server_that_is_away(network, first):
+    network.answers = [first]
+    with Client(network.url, "t") as client:
+        worker = Worker(client, queues=["q"], kinds=[])
+        worker.stop()  # so that it does not pause before it would ask again
+        worker._claim()
+    assert worker.ended is None
+
+
+def test_a_worker_that_has_lost_a_loop_says_so_and_ends(network, monkeypatch):
+    network.answers = [(200, {"leases": [], "retry_after": None, "waited": 0.0})] * 50
+
+    def broken(_worker):
+        raise KeyError("results")
+
+    monkeypatch.setattr(Worker, "_renew", broken)
+    with Client(network.url, "t") as client, pytest.raises(KeyError, match="results"):
+        Worker(client, queues=["q"], kinds=[]).run()
 
 
 def test_nobody_listening_is_known_to_be_not_started(network):
