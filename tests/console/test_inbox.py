@@ -193,6 +193,13 @@ def test_views_are_kept_by_name_and_shared_by_permission(browse):
     assert plain.post("/views/nowhere/keep/", keep).status_code == 404
 
 
+@pytest.mark.parametrize("name", ["", " ", "\u200b", "a\0b", "x" * 61])
+def test_view_is_not_kept_under_a_name_that_cannot_be_read_or_stored(viewer, name):
+    answer = viewer.post("/views/inbox/keep/", {"name": name, "query": "owner=me"}, follow=True)
+    assert "A saved view needs a name" in answer.content.decode()
+    assert not SavedView.objects.exists()
+
+
 def test_contradiction_is_never_cut_off(viewer, monkeypatch):
     monkeypatch.setattr(ranking, "READ", 2)
     for n in range(3):
