@@ -192,6 +192,18 @@ def test_queue_is_paused_until_a_time_and_resumed_with_a_reason(operator):
     assert "The queue is open" in text_of(operator.get(url))
 
 
+def test_paused_queue_is_listed_with_its_depth_however_many_queues_there_are(viewer, monkeypatch):
+    from console.pages import queues
+
+    monkeypatch.setattr(queues, "SHOWN", 3)
+    for name in ("a", "b", "c", "d", "zz", "zz"):
+        build.enqueue(queue=name)
+    Job.objects.pause_queue("zz", actor="ann", reason="r")
+    page = text_of(viewer.get(reverse("admin:queues")))
+    assert re.search(r"zz paused .*?by ann.*? 2 ", page)
+    assert "Only the first 3 queues are shown" in page
+
+
 def test_pause_until_a_time_that_has_passed_is_refused_at_its_field(operator):
     url = reverse("admin:queue-pause") + "?queue=mail"
     sent = {"queue": "mail", "reason": "my clock is another", "length": "until", "until": "2001-01-02T03:04"}
