@@ -2,6 +2,7 @@
 
 import html
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from jobs.outcomes import Refused
 from jobs.status import JobStatus
 from jobs.verbs import audited
 from tests import build
+from tests.console import matters
 
 pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
@@ -270,6 +272,14 @@ def test_drain_says_what_the_command_says(admin, viewer):
     assert re.search(r"WAIT 1 of 8 checks", text_of(viewer.get(url)))
     assert Job.objects.commit(lease, {}, now=build.at(1)).landed
     assert "SAFE Everything is at zero" in text_of(viewer.get(url))
+
+
+def test_drain_names_who_has_a_case_only_while_he_has_it(viewer):
+    case = matters.open_case()
+    matters.alter(case, owner="ada", owned_until=clock() + timedelta(minutes=5))
+    assert "ada has the case" in text_of(viewer.get(reverse("admin:drain")))
+    matters.alter(case, owned_until=clock() - timedelta(seconds=1))
+    assert "nobody has taken the case" in text_of(viewer.get(reverse("admin:drain")))
 
 
 def test_audit_shows_what_changed_page_by_page_and_marks_what_was_tampered_with(operator, viewer):
