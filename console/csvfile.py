@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -18,23 +20,36 @@ BOM = "\ufeff"
 _FORMULA = "=+-@＝＋－＠"
 """What begins a formula; some spreadsheets read the wide forms like the narrow ones."""
 _STEPS = "\t\r\n"
+_PARTS = re.compile(r"([;\t\r\n])")
+"""Where a spreadsheet of another country, or one that takes several separators, begins a new cell."""
 
 
 def guarded(value: Any) -> str:
     """Return the text of a cell; one that a spreadsheet could read as a formula begins with an apostrophe.
 
-    What stands before the first visible character is looked through: blanks and marks that nobody sees do
-    not keep a spreadsheet from computing.
+    So does each part of it that could become a cell of its own. A number is written as it is: it computes
+    nothing, and has to be summed.
     """
     if value is None:
         return ""
+    if isinstance(value, int | float | Decimal):
+        return str(value)
     text = value.astimezone(UTC).isoformat(" ", "seconds") if isinstance(value, datetime) else str(value)
-    for character in text:
-        if character in _STEPS or character in _FORMULA:
-            return "'" + text
+    first, *rest = _PARTS.split(text)
+    if not rest:
+        return _guarded(text)
+    mark = "'" if text[0] in _STEPS else ""
+    return mark + _guarded(first) + "".join(map(_guarded, rest))
+
+
+def _guarded(part: str) -> str:
+    """Guard one part; blanks and marks that nobody sees do not keep a spreadsheet from computing."""
+    for character in part:
+        if character in _FORMULA:
+            return "'" + part
         if character.isprintable() and not character.isspace():
             break
-    return text
+    return part
 
 
 def answer(

@@ -21,7 +21,8 @@ from console import walk
 from jobs import narrowing
 from jobs.ledger import indexed
 from jobs.ledger.clock import clock
-from jobs.models import Case, FenceRefusal, Job
+from jobs.models import AuditEntry, Case, FenceRefusal, Job
+from jobs.models.audit import WIDTHS
 from jobs.models.case import CaseKind
 from jobs.outcomes import REASONS
 from jobs.status import CLAIMABLE, HoldReason, JobStatus
@@ -230,6 +231,25 @@ class RefusalFilter(StrictFilterSet):
     def not_here(self, refusals: QuerySet[FenceRefusal], _name: str, _value: Any) -> QuerySet[FenceRefusal]:
         """A place in the list is no filter."""
         return refusals
+
+
+def _exact(name: str, label: Any, example: str) -> Any:
+    widget = forms.TextInput(attrs={"placeholder": example})
+    return django_filters.CharFilter(label=label, max_length=WIDTHS[name], widget=widget)
+
+
+class AuditFilter(StrictFilterSet):
+    """Filters of the audit. Each of them is exact: the chain is long, and nothing else is indexed."""
+
+    actor = _exact("actor", gettext_lazy("Person"), "ada")
+    action = _exact("action", gettext_lazy("Action"), "force_cancel")
+    object_type = _exact("object_type", gettext_lazy("Object"), "job, case, queue")
+    object_id = _exact("object_id", gettext_lazy("Its id"), "")
+    before = _Filter(NumberField, method="not_here", widget=forms.HiddenInput)
+
+    def not_here(self, entries: QuerySet[AuditEntry], _name: str, _value: Any) -> QuerySet[AuditEntry]:
+        """A place in the list is no filter."""
+        return entries
 
 
 class AmountField(forms.DecimalField):

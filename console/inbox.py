@@ -126,12 +126,17 @@ def lines(part: Sequence[Row], now: datetime, groups: Mapping[str, Group] = NO_G
 
 
 def following(user: str, now: datetime, *, than: uuid.UUID | None = None) -> uuid.UUID | None:
-    """Return the most pressing case that is neither parked nor another person's; `than` is passed over."""
+    """Return the most pressing case that is neither parked nor another person's.
+
+    From `than`, while it is one of them, it is the one behind it, and from the last one the first again: who
+    leaves a case as it is would else be led to and fro between two.
+    """
     free = Q(owner="") | Q(owner=user) | Q(owned_until__lte=now)
-    here = open_cases().filter(free).exclude(parked_until__gt=now)
-    if than is not None:
-        here = here.exclude(pk=than)
-    rows = ranking.rank(here, now).rows
+    rows = ranking.rank(open_cases().filter(free).exclude(parked_until__gt=now), now).rows
+    places = {row.id: place for place, row in enumerate(rows)}
+    here = places.get(than.hex) if than is not None else None
+    if here is not None:
+        rows = [*rows[here + 1 :], *rows[:here]]
     return uuid.UUID(rows[0].id) if rows else None
 
 

@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django import forms
-from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from console import history, wording
+from console.filters import AuditFilter
 from console.pages.base import Page
 from jobs import chain
 from jobs.models import AuditEntry, AuditHead
-from jobs.models.audit import WIDTHS
 
 SIZE = 50
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 LONGEST = 300
 """Characters shown of one value."""
-
-
-def _word(name: str, label: Any, example: str) -> forms.CharField:
-    widget = forms.TextInput(attrs={"placeholder": example})
-    return forms.CharField(label=label, max_length=WIDTHS[name], required=False, widget=widget)
-
-
-class AuditFilter(forms.Form):
-    """What the address may name. Each of them is exact: the chain is long, and nothing else is indexed."""
-
-    actor = _word("actor", _("Person"), "ada")
-    action = _word("action", _("Action"), "force_cancel")
-    object_type = _word("object_type", _("Object"), "job, case, queue")
-    object_id = _word("object_id", _("Its id"), "")
-    before = forms.IntegerField(min_value=1, max_value=2**62, required=False, widget=forms.HiddenInput)
 
 
 @dataclass(frozen=True)
@@ -72,7 +56,12 @@ class AuditPage(Page):
     @cached_property
     def filters(self) -> AuditFilter:
         """The filters that the address names."""
-        return AuditFilter(self.request.GET)
+        return AuditFilter(self.request.GET, AuditEntry.objects.all())
+
+    @cached_property
+    def problems(self) -> list[tuple[str, str]]:
+        """What of the address cannot be applied; then nothing is listed."""
+        return self.filters.problems()
 
     def page(self) -> dict[str, Any]:
         """Return the filters."""
@@ -81,24 +70,24 @@ class AuditPage(Page):
     def table(self) -> dict[str, Any]:
         """Return one page of the chain, and what is known of the whole of it."""
         head = AuditHead.objects.first()
-        if not self.filters.is_valid():
-            return {"http_status": 400, "head": head, "rows": [], "problems": True}
-        given = {name: value for name, value in self.filters.cleaned_data.items() if value}
-        before = given.pop("before", None)
-        found = self._found(given, before, SIZE + 1)
+        if self.problems:
+            return {"http_status": 400, "head": head, "problems": self.problems}
+        before = self.filters.form.cleaned_data["before"]
+        found = self._found(before, SIZE + 1)
         rows = found[:SIZE]
+        kept = [(name, value) for name, values in self.filters.active() for value in values]
         return {
             "head": head,
             "rows": [row_of(entry) for entry in rows],
-            "filtered": bool(given),
+            "filtered": bool(kept),
             "on_first": before is None,
-            "first_url": "?" + urlencode(given),
-            "export_url": f"{reverse('admin:audit-export')}?{urlencode(given)}",
-            "older_url": "?" + urlencode({**given, "before": rows[-1].seq}) if len(found) > SIZE else "",
+            "first_url": "?" + urlencode(kept),
+            "export_url": f"{reverse('admin:audit-export')}?{urlencode(kept)}",
+            "older_url": "?" + urlencode([*kept, ("before", rows[-1].seq)]) if len(found) > SIZE else "",
         }
 
-    def _found(self, given: dict[str, Any], before: int | None, most: int) -> list[AuditEntry]:
-        entries: QuerySet[AuditEntry] = AuditEntry.objects.filter(**given)
+    def _found(self, before: int | None, most: int) -> list[AuditEntry]:
+        entries = self.filters.qs
         if before is not None:
             entries = entries.filter(seq__lt=before)
         return list(entries.order_by("-seq")[:most])
@@ -139,5 +128,7 @@ def _text(values: dict[str, Any], name: str) -> str | None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if _INSTANT.fullmatch(text):
-        return wording.stamp(datetime.fromisoformat(text))
+        # What people typed is among the values, and need not be an instant because it looks like one.
+        with suppress(ValueError):
+            return wording.stamp(datetime.fromisoformat(text))
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"

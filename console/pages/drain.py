@@ -85,12 +85,14 @@ class DrainPage(Page):
     def _rows(self, found: Checklist) -> list[Blocking]:
         effects = {row["id"] for p in found.parts if p.name in ("unknown", "executing") for row in p.rows}
         open_cases = Case.objects.filter(effect_id__in=effects, closed_at=None)
-        cases = {case.effect_id: case for case in open_cases.only("id", "effect_id", "owner", "sla_due_at")}
+        known = open_cases.only("id", "effect_id", "owner", "owned_until", "closed_at")
+        cases = {case.effect_id: case for case in known}
         parts = sorted(found.parts, key=lambda p: p.verdict is not Verdict.BLOCKED)
-        return [_blocking(p, row, cases) for p in parts if p.name != "claims" for row in p.rows]
+        now = self.around.now
+        return [_blocking(p, row, cases, now) for p in parts if p.name != "claims" for row in p.rows]
 
 
-def _blocking(part: Part, row: dict[str, Any], cases: dict[Any, Case]) -> Blocking:
+def _blocking(part: Part, row: dict[str, Any], cases: dict[Any, Case], now: datetime) -> Blocking:
     by_person = part.verdict is Verdict.BLOCKED
     short = wording.short_worker
     if part.name in ("unknown", "executing"):
@@ -99,7 +101,8 @@ def _blocking(part: Part, row: dict[str, Any], cases: dict[Any, Case]) -> Blocki
         what = row["label"] or f"{row['kind']} {wording.short_id(row['job_id'])}"
         name = ", ".join(text for text in (what, amount) if text)
         url = reverse("admin:case", args=[case.id]) if case else reverse("admin:job", args=[row["job_id"]])
-        owner = _("%(who)s has the case") % {"who": case.owner} if case and case.owner else ""
+        who = case.owner_at(now) if case else ""
+        owner = _("%(who)s has the case") % {"who": who} if who else ""
         nobody = _("nobody has taken the case") if case else _("its inquiry, or a case, comes next")
         stands = _("its attempt still runs") if part.name == "executing" else owner or nobody
         blocks = wording.words()[part.name]

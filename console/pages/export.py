@@ -115,12 +115,11 @@ class AuditExport(_Export, AuditPage):  # type: ignore[misc]  # it answers with 
     ]
 
     def refused(self) -> bool:
-        return not self.filters.is_valid()
+        return bool(self.problems)
 
     def cells(self) -> Cells:
-        given = {name: value for name, value in self.filters.cleaned_data.items() if value}
-        before = given.pop("before", None)
-        while entries := self._found(given, before, CHUNK):
+        before = self.filters.form.cleaned_data["before"]
+        while entries := self._found(before, CHUNK):
             for row in map(audit.row_of, entries):
                 entry = row.entry
                 changes = [f"{c.name}: {c.before or ''} → {c.after or ''}" for c in row.changes]

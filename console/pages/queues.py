@@ -11,7 +11,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy
 
-from console import bounded, charts, figures
+from console import bounded, charts, figures, needs
 from console.pages.base import Page
 from jobs import handlers
 from jobs.ledger import indexed, metrics
@@ -56,16 +56,19 @@ class QueuesPage(Page):
         series = figures.commits_by_queue(self.around.now)
         serving = Counter(name for worker in self.around.live for name in set(worker.queues))
         names = self._names({*ready, *running, *later, *series} | (set(serving) - {"*"}))
+        # What is ready was read of the first queues by name, to which these need not belong.
+        paused = {p.queue.name: p for p in needs.paused(self.around)} if len(names) > SHOWN else {}
         rows = []
         for name in names[:SHOWN]:
             waiting = ready.get(name, Waiting(name, 0, None))
+            depth = bounded.Count(min(waiting.depth, bounded.LIMIT), waiting.depth > bounded.LIMIT)
             commits = series.get(name, [])
             rows.append(
                 QueueRow(
                     name=name,
                     pause=self.around.paused.get(name),
-                    ready=bounded.Count(min(waiting.depth, bounded.LIMIT), waiting.depth > bounded.LIMIT),
-                    oldest=waiting.oldest_at,
+                    ready=paused[name].ready if name in paused else depth,
+                    oldest=paused[name].oldest if name in paused else waiting.oldest_at,
                     later=later[name],
                     running=running[name],
                     workers=serving[name] + serving["*"],
@@ -79,7 +82,9 @@ class QueuesPage(Page):
     def _names(self, seen: set[str]) -> list[str]:
         said = Queue.objects.order_by("name").values_list("name", flat=True)[: SHOWN + 1]
         declared = {handler.queue for handler in handlers.registered()}
-        return sorted(seen | declared | set(said))
+        paused = set(self.around.paused)
+        # What is paused comes first also where the list is cut: only from here a person resumes it.
+        return sorted(seen | declared | paused | set(said), key=lambda name: (name not in paused, name))
 
 
 def _ready() -> dict[str, Waiting]:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from console import stepup
 from console.pages.base import Page
 from jobs import audit
 from jobs.models import ApiToken
@@ -89,7 +90,11 @@ class TokensPage(Page):
         return {"tokens": listed, "more": len(rows) > SHOWN, "limit": SHOWN}
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Issue a token, and show its secret on this one page."""
+        """Issue a token, and show its secret on this one page; or ask once more who this is."""
+        if stepup.answers(request):
+            wrong = stepup.refused(request)
+            form = IssueForm(request.POST)
+            return stepup.ask(request, wrong=wrong) if wrong else self.whole({"form": form})
         form = IssueForm(request.POST)
         if not form.is_valid():
             return self.whole({"form": form}, 400)
@@ -98,6 +103,8 @@ class TokensPage(Page):
             with _door(request):
                 token, secret = tokens.issue(given.pop("name"), actor=request.user, **given)
         except Refused as refused:
+            if refused.code == "LOGIN_NOT_RECENT":
+                return stepup.ask(request)
             return self.whole({"form": form, "refusal": str(refused)}, 409)
         return self.whole({"issued": token, "secret": secret})
 

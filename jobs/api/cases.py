@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any, ClassVar
 
 import django_filters
@@ -202,7 +203,7 @@ class CasesView(CaseBase):
             self.visible(Caller.of(request)), query, besides=paging.ROWS, by=CaseFilter, request=request
         )
         page = Paging.of(query, "cases").page(found, small=True)
-        return Response(page.document(request.path, docket.entry))
+        return Response(page.document(request.path, partial(docket.entry, now=clock())))
 
 
 class CaseView(CaseBase):

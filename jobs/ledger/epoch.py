@@ -46,9 +46,12 @@ RETURNING clock_high_water > (SELECT {plus:now+1} FROM t)
 PAUSE = """
 WITH t AS (SELECT {clock} AS now)
 INSERT INTO jobs_queue (name, paused_at, paused_until, paused_by, pause_reason)
-SELECT %(name)s, t.now, %(until)s, %(actor)s, %(reason)s FROM t WHERE true
-ON CONFLICT (name) DO UPDATE SET paused_at = COALESCE(jobs_queue.paused_at, excluded.paused_at),
+SELECT %(name)s, t.now, %(until)s, %(actor)s, %(reason)s FROM t WHERE %(until)s IS NULL OR %(until)s > t.now
+ON CONFLICT (name) DO UPDATE SET
+    paused_at = CASE WHEN jobs_queue.paused_until <= excluded.paused_at THEN excluded.paused_at
+                     ELSE COALESCE(jobs_queue.paused_at, excluded.paused_at) END,
     paused_until = excluded.paused_until, paused_by = excluded.paused_by, pause_reason = excluded.pause_reason
+RETURNING name
 """
 
 RESUME = """
@@ -126,10 +129,10 @@ def mark_clock(session: Session) -> bool:
     return bool(session.run(MARK)[0][0])
 
 
-def pause(session: Session, name: str, *, until: Any, actor: str, reason: str) -> None:
-    """Close one queue to claims."""
+def pause(session: Session, name: str, *, until: Any, actor: str, reason: str) -> bool:
+    """Close one queue to claims; False where `until` is no instant to come. What goes on keeps its begin."""
     text = PAUSE.replace("%(until)s", "%(until)s::timestamptz") if session.locks_rows else PAUSE
-    session.run(text, name=name, until=until, actor=actor, reason=reason)
+    return bool(session.run(text, name=name, until=until, actor=actor, reason=reason))
 
 
 def pauses(session: Session, name: str, *, hold: bool = False) -> dict[str, str | None]:

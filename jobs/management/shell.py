@@ -17,6 +17,7 @@ from jobs.models.audit import Source
 from jobs.operations import door, lookup, printed
 from jobs.operations.cluster import HIGHEST_FLOOR
 from jobs.outcomes import InvalidJob, Refused
+from jobs.verbs.base import is_blank
 
 REFUSED, USAGE, HELD, NO_DATABASE = 1, 2, 3, 4
 NOT_FOUND = 3
@@ -60,7 +61,7 @@ class OperatorCommand(BaseCommand):
 
     def person(self, options: dict[str, Any]) -> Any:
         """Return the user who types; a reason of blanks is refused before anything is looked at."""
-        if not options["reason"].strip():
+        if is_blank(options["reason"]):
             raise Refused("REASON_MISSING")
         return door.at_shell(options["person"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
@@ -103,6 +104,11 @@ class Case(Protected):  # type: ignore[django-manager-missing]  # made at run ti
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.label or self.effect_kind}"
+
+    def owner_at(self, now: datetime) -> str:
+        """Return who has it at this moment, or had it when it was closed; empty where a take has run out."""
+        over = self.closed_at is None and self.owned_until is not None and self.owned_until <= now
+        return "" if over else self.owner
 
 
 class Evidence(Protected):

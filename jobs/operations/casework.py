@@ -18,7 +18,7 @@ from jobs.operations import cases
 from jobs.operations.actor import APPROVE, RULE, admit, signed
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus
-from jobs.verbs.base import HOOKS
+from jobs.verbs.base import HOOKS, is_blank
 from jobs.verbs.effects import EffectRuntime
 from jobs.vocabulary import JOB
 from jobs.worker import gone
@@ -95,7 +95,7 @@ def comment(
     now: datetime | None = None,
 ) -> None:
     """Write something beside the case. Whoever rules afterwards has to have seen it."""
-    if not text.strip():
+    if is_blank(text):
         raise Refused("COMMENT_MISSING")
     if len(text) > LONGEST_COMMENT:
         raise Refused("COMMENT_TOO_LONG", limit=LONGEST_COMMENT)

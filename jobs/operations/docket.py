@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -35,7 +36,7 @@ def waiting(
     return cases.filter(closed_at=None).order_by("opened_at", "id")[:limit]
 
 
-def entry(case: Case) -> dict[str, Any]:
+def entry(case: Case, now: datetime) -> dict[str, Any]:
     """Return one line of the docket."""
     return {
         "id": str(case.id),
@@ -46,7 +47,7 @@ def entry(case: Case) -> dict[str, Any]:
         "label": case.label,
         "amount": None if case.amount is None else str(case.amount),
         "currency": case.currency,
-        "owner": case.owner,
+        "owner": case.owner_at(now),
         "job_id": str(case.job_id),
         "effect_id": case.effect_id,
         "closed_as": case.closed_as,
@@ -58,7 +59,7 @@ def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
     """Return everything that is known of a case, secrets masked."""
     slot, sender = view.effect, view.sender
     masked = effect_kinds.hidden_paths(slot.kind, view.job.kind)
-    return entry(view.case) | {
+    return entry(view.case, view.now) | {
         "snapshot": view.snapshot,
         "now": view.now,
         "job_status": view.job.status,

@@ -10,6 +10,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 from jobs.models import SavedView
 from jobs.operations.actor import admit
 from jobs.outcomes import Refused
+from jobs.verbs.base import is_blank
 
 SHARE = "jobs.share_view"
 SEES = {"inbox": "jobs.view_case", "jobs": "jobs.view_job"}
@@ -22,7 +23,7 @@ def keep(page: str, name: str, query: str, *, actor: Any, shared: bool = False) 
     Raises Refused VIEW_NAME, VIEW_QUERY, VIEWS_FULL, and NOT_PERMITTED: sharing takes a permission.
     """
     name = " ".join(name.split())
-    if not 1 <= len(name) <= LONGEST_NAME:
+    if not 1 <= len(name) <= LONGEST_NAME or is_blank(name) or "\0" in name:
         raise Refused("VIEW_NAME", most=LONGEST_NAME)
     if len(query) > LONGEST_QUERY:
         raise Refused("VIEW_QUERY", most=LONGEST_QUERY)

@@ -41,9 +41,14 @@ class Verbs(models.Manager.from_queryset(ProtectedQuerySet)):  # type: ignore[mi
 
 def need_reason(reason: str) -> None:
     """Refuse a reason that says nothing, or more than is kept."""
-    if not reason.strip():
+    if is_blank(reason):
         raise Refused("REASON_MISSING")
     need_short(reason)
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nobody could read anything in it: blanks, controls and marks without a width only."""
+    return all(character == " " or not character.isprintable() for character in text)
 
 
 def need_short(reason: str) -> None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from jobs.models import ApiToken, AuditEntry, Case, Comment, Proposal, Ruling
 from jobs.status import EffectStatus
+from tests import build
 from tests.api.caller import Api, operator, secret
 from tests.operations import scene
 
@@ -82,6 +83,17 @@ def test_case_is_given_back_by_whoever_has_it_and_by_nobody_else(ops, second):
     told = ops.send({"version": told["version"], "release": True}, address).json()
     assert told["owner"] == ""
     assert second.send({"version": told["version"]}, address).json()["owner"] == "second"
+
+
+def test_case_whose_take_has_run_out_is_told_as_nobodys(ops):
+    matter = scene.unknown()
+    address = f"/cases/{matter.case.id}"
+    version = look(ops, matter)["version"]
+    assert ops.send({"version": version, "minutes": 5}, f"{address}/take").json()["owner"] == "operator"
+    with build.unguarded():
+        Case.objects.update(owned_until=timezone.now() - timedelta(seconds=1))
+    assert look(ops, matter)["owner"] == ""
+    assert [case["owner"] for case in ops.look("/cases?owner=nobody").json()["results"]] == [""]
 
 
 def test_ruling_on_what_was_seen_takes_effect_and_is_audited(ops):

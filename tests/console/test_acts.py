@@ -2,6 +2,7 @@
 
 import html
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from jobs.models import AuditEntry, EffectSlot, Job, Queue, Scheduler
 from jobs.operations import jobwork
 from jobs.outcomes import Refused
 from jobs.status import JobStatus
+from jobs.verbs import audited
 from tests import build
+from tests.console import matters
 
 pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
@@ -191,6 +194,33 @@ def test_queue_is_paused_until_a_time_and_resumed_with_a_reason(operator):
     assert "The queue is open" in text_of(operator.get(url))
 
 
+def test_paused_queue_is_listed_with_its_depth_however_many_queues_there_are(viewer, monkeypatch):
+    from console.pages import queues
+
+    monkeypatch.setattr(queues, "SHOWN", 3)
+    for name in ("a", "b", "c", "d", "zz", "zz"):
+        build.enqueue(queue=name)
+    Job.objects.pause_queue("zz", actor="ann", reason="r")
+    page = text_of(viewer.get(reverse("admin:queues")))
+    assert re.search(r"zz paused .*?by ann.*? 2 ", page)
+    assert "Only the first 3 queues are shown" in page
+
+
+def test_pause_until_a_time_that_has_passed_is_refused_at_its_field(operator):
+    url = reverse("admin:queue-pause") + "?queue=mail"
+    sent = {"queue": "mail", "reason": "my clock is another", "length": "until", "until": "2001-01-02T03:04"}
+    answer = operator.post(url, sent)
+    assert answer.status_code == 400
+    assert "an instant that is still to come" in text_of(answer)
+    assert "my clock is another" in text_of(answer)
+    assert not Queue.objects.exists()
+
+
+def test_worker_that_no_database_could_name_is_not_found(operator):
+    sent = {"worker": "a\0b", "reason": "my own words"}
+    assert operator.post(reverse("admin:worker-fence"), sent).status_code == 404
+
+
 def test_worker_is_fenced_after_its_price_was_told(operator):
     lease = build.running(now=clock())
     build.effect(lease, status="executing", amount="42.00", currency="EUR")
@@ -244,6 +274,14 @@ def test_drain_says_what_the_command_says(admin, viewer):
     assert "SAFE Everything is at zero" in text_of(viewer.get(url))
 
 
+def test_drain_names_who_has_a_case_only_while_he_has_it(viewer):
+    case = matters.open_case()
+    matters.alter(case, owner="ada", owned_until=clock() + timedelta(minutes=5))
+    assert "ada has the case" in text_of(viewer.get(reverse("admin:drain")))
+    matters.alter(case, owned_until=clock() - timedelta(seconds=1))
+    assert "nobody has taken the case" in text_of(viewer.get(reverse("admin:drain")))
+
+
 def test_audit_shows_what_changed_page_by_page_and_marks_what_was_tampered_with(operator, viewer):
     from console.pages import audit
 
@@ -268,6 +306,33 @@ def test_audit_shows_what_changed_page_by_page_and_marks_what_was_tampered_with(
         with connection.cursor() as cursor:
             cursor.execute("UPDATE jobs_auditentry SET reason = 'another' WHERE reason = 'reason 1'")
     assert "its seal is not the seal of this" in text_of(viewer.get(reverse("admin:audit")))
+
+
+@pytest.mark.parametrize("typed", ["2026-02-30T25:00:00+00:00", "٢٠٢٦-01-01T00:00:00+00:00"])
+def test_audit_shows_what_only_looks_like_an_instant(viewer, typed):
+    audited.append(
+        "default", "issue_token", "token", 1, actor="ann", reason="r", before=None, after={"name": typed}
+    )
+    answer = viewer.get(reverse("admin:audit"))
+    assert answer.status_code == 200
+    assert typed in text_of(answer)
+    assert typed in b"".join(viewer.get(reverse("admin:audit-export"))).decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [("actr=ann", "actr"), ("actor=ann&actor=bob", "actor"), ("before=x", "before"), ("before=-1", "before")],
+)
+def test_filter_of_the_audit_that_cannot_be_applied_is_named_and_nothing_is_listed(viewer, query, name):
+    Job.objects.hold(build.enqueue(), actor="ann", reason="nobody reads this")
+    url = reverse("admin:audit") + "?" + query
+    for headers in ({}, {"HX-Request": "true", "HX-Target": "table"}):
+        answer = viewer.get(url, headers=headers)
+        assert answer.status_code == 400
+        assert f"<code>{name}</code>" in answer.content.decode()
+        assert "nobody reads this" not in text_of(answer)
+    assert viewer.get(reverse("admin:audit-export") + "?" + query).url == url
+    assert viewer.get(reverse("admin:audit") + "?actor=ann&action=&object_id=").status_code == 200
 
 
 def test_guessed_password_locks_the_name_out_and_the_page_says_until_when(

@@ -26,6 +26,7 @@ EVIL = [
     "'><svg/onload=alert(1)></pre></textarea><b>x{{ 7|add:7 }}{% now 'Y' %}",
     "\u202ejavascript:alert(1)</title><script src=//evil.example></script>&lt;b&gt;&#60;i&#62;",
 ]
+TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 TAGS = re.compile(r"<(script|img|svg|b|i|iframe)\b[^>]*(alert|onerror|onload|evil)", re.IGNORECASE)
 
 
@@ -153,9 +154,24 @@ def test_what_was_stored_stays_text(browse, evil):
         assert answer.status_code == 200, url
         assert not TAGS.search(page), url
         assert "14" + "2026" not in page
-        seen += html.escape(evil[:20]).replace("&#x27;", "&#39;") in page or html.escape(evil[:20]) in page
+        assert not TURNS.search(page), url
+        shown = html.escape(evil[:20]).replace("\u202e", "\\u202e")
+        seen += shown.replace("&#x27;", "&#39;") in page or shown in page
     assert seen >= 6
     assert Worker.objects.count() == 1
+
+
+def test_marks_that_turn_the_writing_round_turn_no_amount_and_are_not_lost_where_json_is_edited(browse):
+    turned = "Invoice \u202e7 \u2066ecilA\u2069"
+    case = matters.open_case(label=turned, target=turned, amount="480.00", currency="EUR")
+    page = browse("admin").get(reverse("admin:case", args=[case.pk])).content.decode()
+    assert not TURNS.search(page)
+    assert "Invoice \\u202e7 \\u2066ecilA\\u2069, 480.00 EUR" in page
+    job_id = build.enqueue({"note": turned})
+    form = browse("admin").get(reverse("admin:job-revise", args=[job_id])).content.decode()
+    edited = re.search(r"<textarea[^>]*name=\"arguments\"[^>]*>(.*?)</textarea>", form, re.DOTALL)
+    assert edited
+    assert json.loads(html.unescape(edited[1])) == {"note": turned}
 
 
 @pytest.mark.parametrize("evil", EVIL)

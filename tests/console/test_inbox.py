@@ -158,6 +158,16 @@ def test_next_case_passes_over_what_is_parked_or_anothers(browse):
     assert client.get("/cases/next/?after=none").url == f"/cases/{mine.pk}/"
 
 
+def test_next_case_leads_through_all_of_them_and_begins_anew(viewer):
+    amounts = ["9.00", "7.00", "5.00", "3.00"]
+    cases = [matters.open_case(amount=amount, opened=ago(hours=1)) for amount in amounts]
+    for case, following in zip(cases, [*cases[1:], cases[0]], strict=True):
+        assert viewer.get(f"/cases/next/?after={case.pk}").url == f"/cases/{following.pk}/"
+    matters.alter(cases[1], parked_until=clock() + timedelta(minutes=5))
+    assert viewer.get(f"/cases/next/?after={cases[0].pk}").url == f"/cases/{cases[2].pk}/"
+    assert viewer.get(f"/cases/next/?after={cases[1].pk}").url == f"/cases/{cases[0].pk}/"
+
+
 def test_case_is_taken_and_parked_from_the_list_and_the_list_comes_back(browse):
     client, case = browse("adjudicator"), matters.open_case()
     here = f"{URL}?kind=unknown"
@@ -191,6 +201,13 @@ def test_views_are_kept_by_name_and_shared_by_permission(browse):
     other.post(f"/views/inbox/{view.pk}/forget/")
     assert not SavedView.objects.filter(shared=True).exists()
     assert plain.post("/views/nowhere/keep/", keep).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u200b", "a\0b", "x" * 61])
+def test_view_is_not_kept_under_a_name_that_cannot_be_read_or_stored(viewer, name):
+    answer = viewer.post("/views/inbox/keep/", {"name": name, "query": "owner=me"}, follow=True)
+    assert "A saved view needs a name" in answer.content.decode()
+    assert not SavedView.objects.exists()
 
 
 def test_contradiction_is_never_cut_off(viewer, monkeypatch):

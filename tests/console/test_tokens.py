@@ -11,6 +11,7 @@ from django.urls import reverse
 from jobs.models import ApiToken, AuditEntry
 from jobs.operations import proof
 from tests.api.caller import Api
+from tests.console.people import log_in
 
 pytestmark = pytest.mark.looks_alike
 
@@ -82,15 +83,28 @@ def test_what_cannot_be_is_refused_and_makes_no_token(admin, given, status):
     assert not ApiToken.objects.exists()
 
 
-def test_log_in_of_long_ago_issues_nothing(browse):
+def test_log_in_of_long_ago_issues_nothing_before_one_has_said_who_one_is(browse, django_user_model):
     client = browse("admin")
+    person = django_user_model.objects.get(username="admin-1")
+    person.set_password("correct horse")
+    person.save()
+    log_in(client, person)
     session = client.session
     session[proof.KEY] = 1
     session.save()
-    answer = issue(client)
-    assert answer.status_code == 409
-    assert b"say once more who you are" in answer.content
+    asked = issue(client, scopes=["jobs:read", "jobs:enqueue"])
+    assert b"Say once more who you are" in asked.content
+    sent = dict(re.findall(r'type="hidden" name="(?!scopes)([^"]+)" value="([^"]*)"', asked.content.decode()))
+    sent["scopes"] = ["jobs:read", "jobs:enqueue"]
+    assert b"This is not your password" in client.post(PAGE, sent | {"password": "wrong"}).content
+    back = client.post(PAGE, sent | {"password": "correct horse"})
+    assert back.status_code == 200
+    assert b'value="nightly"' in back.content
+    kept = re.findall(r'name="scopes" value="([^"]+)"[^>]* checked', back.content.decode())
+    assert kept == sent["scopes"]
     assert not ApiToken.objects.exists()
+    assert issue(client).status_code == 200
+    assert ApiToken.objects.count() == 1
 
 
 def test_nobody_lends_what_another_has_above_him(admin, django_user_model):

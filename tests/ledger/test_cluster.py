@@ -10,7 +10,7 @@ import pytest
 from jobs.ledger import epoch as scheduler
 from jobs.ledger import worker as worker_rows
 from jobs.models import Change, Job, Queue, Scheduler, Worker
-from jobs.outcomes import Refused
+from jobs.outcomes import InvalidJob, Refused
 from tests import build
 from tests.build import KIND, QUEUE, TICK, at
 
@@ -130,11 +130,33 @@ def test_pausing_again_keeps_since_when_and_says_the_newest_reason():
     assert (row.paused_at, row.paused_until, row.paused_by, row.pause_reason) == (at(1), None, "bob", "still")
 
 
+def test_pause_after_one_that_is_over_begins_anew():
+    V.pause_queue(QUEUE, **BY, until=at(60), now=at(1))
+    V.pause_queue(QUEUE, actor="bob", reason="again", until=at(90), now=at(60))
+    row = Queue.objects.get()
+    assert (row.paused_at, row.paused_until, row.paused_by) == (at(60), at(90), "bob")
+
+
+@pytest.mark.parametrize("end", [at(0), at(5)])
+def test_pause_that_would_be_over_at_once_is_refused_and_ends_no_other(end):
+    V.pause_queue(QUEUE, **BY, now=at(1))
+    with pytest.raises(InvalidJob, match="until: an instant that is still to come"):
+        V.pause_queue(QUEUE, actor="bob", reason="wrong zone", until=end, now=at(5))
+    assert Queue.objects.get().paused_by == "ann"
+    assert _feed() == ["pause_queue"]
+
+
 @pytest.mark.parametrize(
     "verb", ["raise_epoch", "open_claims", "close_claims", "pause_queue", "resume_queue"]
 )
 @pytest.mark.parametrize(
-    ("reason", "code"), [("", "REASON_MISSING"), (" \n", "REASON_MISSING"), ("x" * 1001, "REASON_TOO_LONG")]
+    ("reason", "code"),
+    [
+        ("", "REASON_MISSING"),
+        (" \n", "REASON_MISSING"),
+        ("\u200b\ufeff", "REASON_MISSING"),
+        ("x" * 1001, "REASON_TOO_LONG"),
+    ],
 )
 def test_reason_is_asked_for(verb, reason, code):
     more: dict[str, Any] = {"raise_epoch": {"expected": 1}}.get(verb, {})

@@ -247,7 +247,12 @@ def test_job_that_is_not_there_is_named(verb):
 @pytest.mark.parametrize("verb", CALLS)
 def test_reason_is_asked_for_and_bounded(verb):
     job_id = build.enqueue()
-    refused = {"": "REASON_MISSING", " \n": "REASON_MISSING", "x" * 1001: "REASON_TOO_LONG"}
+    refused = {
+        "": "REASON_MISSING",
+        " \n": "REASON_MISSING",
+        "\u200b\u202e": "REASON_MISSING",
+        "x" * 1001: "REASON_TOO_LONG",
+    }
     for reason, code in refused.items():
         if verb == "cancel" and code == "REASON_MISSING":
             continue  # nothing has to be explained to stop what has not begun

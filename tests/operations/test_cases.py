@@ -94,6 +94,7 @@ def test_what_is_no_ruling_takes_a_permission_an_open_case_and_the_version_that_
 def test_comments_have_words_and_an_end(ada):
     case = scene.unknown().case
     assert refused(casework.comment, case.id, " ", actor=ada).code == "COMMENT_MISSING"
+    assert refused(casework.comment, case.id, "\u200b", actor=ada).code == "COMMENT_MISSING"
     assert refused(casework.comment, case.id, "x" * 2001, actor=ada).code == "COMMENT_TOO_LONG"
     assert refused(casework.take, case.id, actor=ada, minutes=0).code == "MINUTES"
 

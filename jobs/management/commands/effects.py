@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from jobs.explain import clock
 from jobs.management import shell
 from jobs.models import Case, Proposal
 from jobs.models.case import CaseKind, Verdict
@@ -74,7 +75,8 @@ class Command(shell.OperatorCommand):
             every=options["all"],
             limit=options["limit"],
         )
-        entries = [docket.entry(case) for case in found]
+        now = clock()
+        entries = [docket.entry(case, now) for case in found]
         self.tell({"cases": entries}, docket.listed(entries))
 
     def _show(self, options: dict[str, Any]) -> None:
