@@ -136,8 +136,10 @@ CATALOGUE: dict[str, Any] = {
         "Nobody here knows how long a %(kind)s may be under way; attest that the sender is dead."
     ),
     "NOT_SETTLED": gettext_noop("The provider may still come to know of it until %(until)s."),
-    "KEY_WAS_GRANTED": gettext_noop(
-        "The key may have been sent (permitted %(grants)s times); it is never bound to another payload."
+    "KEY_WAS_GRANTED": ngettext_lazy(
+        "The key may have been sent (permitted %(grants)s time); it is never bound to another payload.",
+        "The key may have been sent (permitted %(grants)s times); it is never bound to another payload.",
+        "grants",
     ),
     "APPROVED_ALREADY": gettext_noop("%(by)s approved it; the approval is good until %(until)s."),
     "NOTHING_ASKED": gettext_noop("No approval is asked for at the moment."),
@@ -188,8 +190,10 @@ CATALOGUE: dict[str, Any] = {
     # why a job is where it is
     "WHY_SUCCEEDED": gettext_noop("Committed by generation %(generation)s."),
     "WHY_FAILED": gettext_noop("Failed with %(error_code)s: %(error_message)s"),
-    "WHY_FAILED_SPENT": gettext_noop(
-        "Failed with %(error_code)s, all %(max_attempts)s attempts used: %(error_message)s"
+    "WHY_FAILED_SPENT": ngettext_lazy(
+        "Failed with %(error_code)s, its only attempt used: %(error_message)s",
+        "Failed with %(error_code)s, all %(max_attempts)s attempts used: %(error_message)s",
+        "max_attempts",
     ),
     "WHY_CANCELLED": gettext_noop("Cancelled by %(by)s."),
     "WHY_SKIPPED": gettext_noop("Skipped with %(error_code)s."),

@@ -163,7 +163,7 @@ def test_input_is_revised_as_json_and_a_secret_never_reaches_the_form(operator):
     assert "type all of it anew" in page
     broken = act(operator, "revise", job_id, arguments='{"n": 2')
     assert broken.status_code == 400
-    assert "This is no JSON" in text_of(broken)
+    assert "This cannot be read: not JSON: line" in text_of(broken)
     assert act(operator, "revise", job_id, arguments='{"n": 2}').status_code == 302
     assert Job.objects.get(pk=job_id).input == '{"n":2}'
     assert '"n": 2' in html.unescape(operator.get(url).content.decode())
