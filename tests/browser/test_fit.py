@@ -42,7 +42,9 @@ def known(person):
     options = Options(queue="a-queue-with-a-rather-long-name-for-a-queue", label=UNBROKEN)
     job = Job.objects.enqueue(kind, {"n": 1}, options=options, now=now).job_id
     case = matters.open_case(label="INV-4402 to baltic-lines", amount="1240000.00", opened=now, sla=-4000)
+    matters.alter(case, effect_kind=kind)
     return {
+        "overview": reverse("admin:index"),
         "inbox": reverse("admin:inbox"),
         "jobs": reverse("admin:jobs"),
         "job": reverse("admin:job", args=[job]),
