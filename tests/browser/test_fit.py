@@ -49,6 +49,7 @@ def known(person):
         "jobs": reverse("admin:jobs"),
         "job": reverse("admin:job", args=[job]),
         "case": reverse("admin:case", args=[case.pk]),
+        "case file": reverse("admin:casefile", args=[case.pk]),
         "effect": reverse("admin:jobs_effectslot_change", args=[case.effect_id]),
         "drain": reverse("admin:drain"),
         "queues": reverse("admin:queues"),
@@ -77,3 +78,14 @@ def test_what_is_pressed_on_a_phone_is_as_high_as_a_finger(window, admin, known)
         if found := page.evaluate(LOW):
             low[name] = found
     assert low == {}
+
+
+def test_facts_of_a_printed_case_file_stand_side_by_side_and_not_on_one_another(window, admin, known):
+    page = window(who=admin, width=720)
+    page.emulate_media(media="print")
+    page.goto(known["case file"])
+    wide = page.locator(".facts dd, .facts small").evaluate_all(
+        "all => all.filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.innerText)"
+    )
+    assert page.locator(".facts dd").count() >= 5
+    assert wide == []
