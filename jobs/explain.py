@@ -34,7 +34,7 @@ ROWS = 1000
 CATALOGUE: dict[str, Any] = {
     # refusals of a person's verb
     "NOT_FOUND": gettext_noop("There is no job %(job_id)s."),
-    "ALREADY_ENDED": gettext_noop("The job has already ended: it is %(status)s."),
+    "ALREADY_ENDED": gettext_noop("The job has already ended: its status is %(status)s."),
     "SUCCEEDED": gettext_noop("The job has succeeded; its result stands."),
     "NOT_ENDED": gettext_noop("The job has not ended: it is %(status)s."),
     "UNCERTAIN": gettext_noop("The job is uncertain: its open effect must be settled first."),
@@ -124,7 +124,7 @@ CATALOGUE: dict[str, Any] = {
     "RESPONSE_INVALID": gettext_noop("The response is not what can be kept: %(problem)s"),
     "ARGUMENTS_MISSING": gettext_noop("A revision needs the new arguments."),
     "ARGUMENTS_INVALID": gettext_noop("The new arguments are not accepted: %(problem)s"),
-    "NOT_UNCERTAIN": gettext_noop("The job is not uncertain any more: it is %(status)s."),
+    "NOT_UNCERTAIN": gettext_noop("The job is not uncertain any more: its status is %(status)s."),
     "SLOT_STATUS": gettext_noop("The effect is %(status)s; there is nothing to rule on."),
     "EFFECT_EXECUTING": gettext_noop("It is being sent by attempt %(attempt)s; wait for its end."),
     "EFFECT_KIND_UNKNOWN": gettext_noop("The effect kind %(kind)s is not known here any more."),

@@ -144,7 +144,7 @@ def test_form_for_what_has_ended_meanwhile_comes_back_without_a_button(operator)
     assert Job.objects.commit(lease, {}, now=build.at(1)).landed
     answer = act(operator, "cancel", job_id, version=seen)
     assert answer.status_code == 409
-    assert "The job has already ended: it is succeeded" in text_of(answer)
+    assert "The job has already ended: its status is succeeded" in text_of(answer)
     assert '<button class="button danger"' not in answer.content.decode()
 
 
