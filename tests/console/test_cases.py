@@ -581,3 +581,23 @@ def test_jobs_page_lists_its_effects_with_key_reference_and_case(viewer):
     body = viewer.get(reverse("admin:job", args=[matter.job.id])).content.decode()
     assert f'href="{reverse("admin:case", args=[matter.case.id])}">open</a>' in body
     assert f'title="{matter.slot.id}"' in body
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said", "proves"),
+    [
+        ("did_not_happen", "It did not happen", "It settled the effect"),
+        ("send", "Send it", "a decision, no proof"),
+        ("not_found", "not found", "It settled the effect"),
+    ],
+)
+def test_ruling_stands_among_the_evidence_in_its_own_words(adjudicator, outcome, said, proves):
+    matter = scene.unknown()
+    matters.evidence(
+        matter.case, source="person", outcome=outcome, decisive=True, actor="worker host:1:8d0c41f2"
+    )
+    text = page(adjudicator, matter.case).content.decode()
+    heard = text[text.index('id="says"') :].split("</table>")[0]
+    assert {said, proves, ">worker host:1<"} == {
+        one for one in (said, proves, ">worker host:1<") if one in heard
+    }
