@@ -50,8 +50,12 @@ class JsonField(forms.CharField):
             return None
         try:
             return strictjson.read(text.encode(), depth=DEPTH)
+        except strictjson.NotStrict as error:
+            # Of the document as a whole there is no place to name.
+            why = str(error) if error.pointer else error.problem
         except (ValueError, UnicodeError) as error:
-            raise ValidationError(_("This is no JSON: %(why)s") % {"why": str(error)}) from None
+            why = str(error)
+        raise ValidationError(_("This cannot be read: %(why)s") % {"why": why})
 
 
 class SeenForm(forms.Form):

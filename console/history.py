@@ -59,7 +59,7 @@ def said(verb: str) -> str:
         "ruling_approve": _("approved a ruling"),
         "ruling_reject": _("rejected what was asked for"),
         "enrol_second_factor": _("enrolled a second factor"),
-        "remove_second_factor": _("removed the own second factor"),
+        "remove_second_factor": _("removed their own second factor"),
         "reset_second_factor": _("took a second factor away"),
     }.get(verb, verb)
 

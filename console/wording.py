@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
 from django.utils.translation import get_language, pgettext
@@ -211,6 +211,20 @@ def why(explanation: Explanation, now: datetime) -> str:
             shown[name] = value
     # A sentence that ends in a reason which nobody gave.
     return sentence(explanation.code, shown).rstrip(" :")
+
+
+def refusal(code: str, params: Mapping[str, Any]) -> str:
+    """Return a refusal's sentence with verdicts, reasons and statuses in the words that the pages use."""
+    shown = dict(params)
+    if "verdict" in shown:
+        shown["verdict"] = f"“{verdicts().get(shown['verdict'], shown['verdict'])}”"
+    if "status" in shown:
+        shown["status"] = words().get(shown["status"], shown["status"])
+    if code == "REASON_CODE":
+        shown["known"] = ", ".join(
+            f"“{reason_codes().get(known, known)}”" for known in shown["known"].split(", ")
+        )
+    return sentence(code, shown)
 
 
 def plan(action: str) -> str:

@@ -16,6 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from jobs.drills import kept
 from jobs.ledger import epoch, metrics, triggers
@@ -123,7 +124,11 @@ def _triggers(using: str) -> Finding:
     missing, strange = triggers.difference(using)
     facts = {"missing": missing, "unknown": strange}
     if missing:
-        text = _("%(count)s guards are missing (%(names)s): run manage.py migrate, which lays them.")
+        text = ngettext(
+            "%(count)s guard is missing (%(names)s): run manage.py migrate, which lays it.",
+            "%(count)s guards are missing (%(names)s): run manage.py migrate, which lays them.",
+            len(missing),
+        )
         return Finding(
             "triggers", Level.BROKEN, text % {"count": len(missing), "names": ", ".join(missing)}, facts
         )

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop, ngettext_lazy
 CATALOGUE: dict[str, Any] = {
     # refusals of a person's verb
     "NOT_FOUND": gettext_noop("There is no job %(job_id)s."),
-    "ALREADY_ENDED": gettext_noop("The job has already ended: it is %(status)s."),
+    "ALREADY_ENDED": gettext_noop("The job has already ended: its status is %(status)s."),
     "SUCCEEDED": gettext_noop("The job has succeeded; its result stands."),
     "NOT_ENDED": gettext_noop("The job has not ended: it is %(status)s."),
     "UNCERTAIN": gettext_noop("The job is uncertain: its open effect must be settled first."),
@@ -106,7 +106,7 @@ CATALOGUE: dict[str, Any] = {
     "RESPONSE_INVALID": gettext_noop("The response is not what can be kept: %(problem)s"),
     "ARGUMENTS_MISSING": gettext_noop("A revision needs the new arguments."),
     "ARGUMENTS_INVALID": gettext_noop("The new arguments are not accepted: %(problem)s"),
-    "NOT_UNCERTAIN": gettext_noop("The job is not uncertain any more: it is %(status)s."),
+    "NOT_UNCERTAIN": gettext_noop("The job is not uncertain any more: its status is %(status)s."),
     "SLOT_STATUS": gettext_noop("The effect is %(status)s; there is nothing to rule on."),
     "EFFECT_EXECUTING": gettext_noop("It is being sent by attempt %(attempt)s; wait for its end."),
     "EFFECT_KIND_UNKNOWN": gettext_noop("The effect kind %(kind)s is not known here any more."),
@@ -118,8 +118,10 @@ CATALOGUE: dict[str, Any] = {
         "Nobody here knows how long a %(kind)s may be under way; attest that the sender is dead."
     ),
     "NOT_SETTLED": gettext_noop("The provider may still come to know of it until %(until)s."),
-    "KEY_WAS_GRANTED": gettext_noop(
-        "The key may have been sent (permitted %(grants)s times); it is never bound to another payload."
+    "KEY_WAS_GRANTED": ngettext_lazy(
+        "The key may have been sent (permitted %(grants)s time); it is never bound to another payload.",
+        "The key may have been sent (permitted %(grants)s times); it is never bound to another payload.",
+        "grants",
     ),
     "APPROVED_ALREADY": gettext_noop("%(by)s approved it; the approval is good until %(until)s."),
     "NOTHING_ASKED": gettext_noop("No approval is asked for at the moment."),
@@ -170,8 +172,10 @@ CATALOGUE: dict[str, Any] = {
     # why a job is where it is
     "WHY_SUCCEEDED": gettext_noop("Committed by generation %(generation)s."),
     "WHY_FAILED": gettext_noop("Failed with %(error_code)s: %(error_message)s"),
-    "WHY_FAILED_SPENT": gettext_noop(
-        "Failed with %(error_code)s, all %(max_attempts)s attempts used: %(error_message)s"
+    "WHY_FAILED_SPENT": ngettext_lazy(
+        "Failed with %(error_code)s, its only attempt used: %(error_message)s",
+        "Failed with %(error_code)s, all %(max_attempts)s attempts used: %(error_message)s",
+        "max_attempts",
     ),
     "WHY_CANCELLED": gettext_noop("Cancelled by %(by)s."),
     "WHY_SKIPPED": gettext_noop("Skipped with %(error_code)s."),

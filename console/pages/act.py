@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.utils.translation import gettext as _
 from django.views import View
 
-from console import actforms, stepup
+from console import actforms, stepup, wording
 from console.pages.base import Page
 from jobs import audit
 from jobs.models.audit import Source
@@ -184,7 +184,8 @@ class Act(Sent, Page):
         moved = refused.code in MOVED
         if moved:
             form.data.pop("typed", None)
-        refusal = {"text": str(refused), "moved": moved, "what": fresh.moved(refused) if moved else ""}
+        text = wording.refusal(refused.code, refused.params)
+        refusal = {"text": text, "moved": moved, "what": fresh.moved(refused) if moved else ""}
         shown: dict[str, Any] = {"refusal": refusal}
         if not fresh.closed():
             shown["form"] = form

@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console import casefile, forms, inbox, kindred
+from console import casefile, forms, inbox, kindred, wording
 from console.pages.base import Page
 from console.payload import Payload
 from jobs.models import AuditEntry, Case, EffectSlot, Job
@@ -238,7 +238,7 @@ def said(refused: Refused) -> dict[str, Any]:
     """Return a refusal as the page shows it: what moved is told apart from what is not allowed."""
     return {
         "moved": refused.code == "MOVED",
-        "text": str(refused),
+        "text": wording.refusal(refused.code, refused.params),
         "what": _sentence(refused),
         "problems": [],
     }
@@ -251,5 +251,8 @@ def unread(problems: list[tuple[str, str]]) -> dict[str, Any]:
 
 def _sentence(refused: Refused) -> str:
     """Return what changed as a sentence of its own; a person's name begins it as it is written."""
-    what = str(refused.params.get("what", ""))
-    return what[:1].upper() + what[1:] if refused.params.get("what_code") == "MOVED_SLOT" else what
+    code = refused.params.get("what_code", "")
+    # What evidence said is not among the parameters, so that sentence stays as it was made.
+    whole = code and code != "MOVED_EVIDENCE"
+    what = wording.refusal(code, refused.params) if whole else str(refused.params.get("what", ""))
+    return what[:1].upper() + what[1:] if code in ("MOVED_SLOT", "MOVED_MOOT") else what

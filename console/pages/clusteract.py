@@ -165,7 +165,10 @@ class FenceWorker(Act):
             ),
             Effect(
                 "running",
-                _("Its process is not stopped. End it on its machine; a new start is a new worker."),
+                _(
+                    "A process that is alive hears of it within seconds and ends itself; one that hangs,"
+                    " end on its machine. A new start is a new worker."
+                ),
             ),
         ]
 
@@ -178,8 +181,8 @@ class FenceWorker(Act):
     def act(self, data: dict[str, Any]) -> None:
         ended = cluster.fence_worker(self.worker.id, actor=self.request.user, reason=data["reason"])
         text = ngettext(
-            "%(worker)s is fenced; %(n)s lease was ended.",
-            "%(worker)s is fenced; %(n)s leases were ended.",
+            "Worker %(worker)s is fenced; %(n)s lease was ended.",
+            "Worker %(worker)s is fenced; %(n)s leases were ended.",
             ended,
         )
         self.tell(text % {"worker": wording.short_worker(self.worker.id), "n": ended})

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from console import wording
 from console.pages.base import Page
@@ -139,11 +139,19 @@ def _sentence(found: Checklist) -> str:
     if not left:
         return _("Everything is at zero. Stop the workers.")
     if not found.claims_open and found.verdict is Verdict.WAIT:
-        text = _("%(left)s of %(all)s checks are not at zero. Time alone clears them; this page watches.")
+        text = ngettext(
+            "%(left)s of %(all)s checks is not at zero. Time alone clears it; this page watches.",
+            "%(left)s of %(all)s checks are not at zero. Time alone clears them; this page watches.",
+            len(left),
+        )
     elif found.claims_open and len(left) == 1:
         text = _("Nothing runs, but claims are open: a worker may take the next job at any moment.")
     else:
-        text = _("%(left)s of %(all)s checks are not at zero, and time alone does not clear all of them.")
+        text = ngettext(
+            "%(left)s of %(all)s checks is not at zero, and time alone does not clear it.",
+            "%(left)s of %(all)s checks are not at zero, and time alone does not clear all of them.",
+            len(left),
+        )
     return text % {"left": len(left), "all": len(found.parts)}
 
 

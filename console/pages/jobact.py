@@ -70,7 +70,7 @@ class JobAct(Act):
     def closed(self) -> str:
         if self.name in moves.by_people(self.job):
             return ""
-        return _("The job is %(status)s; where it can go stands on its page.") % {
+        return _("The job's status is “%(status)s”; its page shows what it can become.") % {
             "status": wording.words()[self.job.status]
         }
 

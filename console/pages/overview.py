@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from console import charts, environment, figures, needs, wording
 from console.charts import Chart
@@ -85,8 +85,10 @@ def commits(bins: list[Bin]) -> Chart:
         name="commits",
         title=_("Commits per minute"),
         headline=_rate(now),
-        description=_(
-            "%(total)s commits in all; %(now)s per minute at the end, between %(low)s and %(high)s."
+        description=ngettext(
+            "%(total)s commit in all; %(now)s per minute at the end, between %(low)s and %(high)s.",
+            "%(total)s commits in all; %(now)s per minute at the end, between %(low)s and %(high)s.",
+            total,
         )
         % {"total": f"{total:,}", "now": _rate(now), "low": _rate(low), "high": _rate(high)},
         ticks=charts.axis(top, _rate),
@@ -133,7 +135,11 @@ def contention(bins: list[Bin]) -> Chart:
         name="contention",
         title=_("Claim contention"),
         headline=share,
-        description=_("Of %(n)s claims that a sign of work prompted, %(share)s found nothing.")
+        description=ngettext(
+            "Of %(n)s claim that a sign of work prompted, %(share)s found nothing.",
+            "Of %(n)s claims that a sign of work prompted, %(share)s found nothing.",
+            claims,
+        )
         % {"n": f"{claims:,}", "share": share}
         if claims
         else _("No sign of work prompted a claim."),

@@ -31,5 +31,5 @@ class PreferencesPage(Page):
             messages.error(request, _("This machine knows no such time zone."))
         else:
             request.session[zones.KEY] = wanted
-            messages.success(request, _("Times are said in UTC and in %(zone)s.") % {"zone": wanted})
+            messages.success(request, _("Times are shown in UTC and in %(zone)s.") % {"zone": wanted})
         return HttpResponseRedirect(reverse("admin:preferences"))

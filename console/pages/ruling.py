@@ -23,6 +23,16 @@ from jobs.operations import cases, casework, rulings
 from jobs.operations.actor import APPROVE, RULE
 from jobs.outcomes import Refused
 
+FIELDS = {
+    "REASON_CODE": "reason_code",
+    "REFERENCE_FORMAT": "reference",
+    "REFERENCE_TOO_LONG": "reference",
+    "RESPONSE_INVALID": "response",
+    "ARGUMENTS_MISSING": "arguments",
+    "ARGUMENTS_INVALID": "arguments",
+}
+"""Refusals of what stands in one field: they are also said beside it."""
+
 
 class CaseAct(Sent):
     """One act on a case. Only sent, never fetched: who opens its address is led to the case."""
@@ -72,6 +82,8 @@ class CaseAct(Sent):
             data.pop("verdict", None)
             data.pop("attested", None)
         form.data = data
+        if (name := FIELDS.get(refused.code)) in form.fields:
+            form.add_error(name, wording.refusal(refused.code, refused.params))
         return fresh.refusing(said(refused), {self.name: form}, CODES.get(refused.code, 409))
 
     def back(self) -> HttpResponseBase:

@@ -68,7 +68,7 @@ class SecondFactorPage(Sent, Page):
             del session[SECRET]
             self.tell(
                 _(
-                    "Your second factor is enrolled. From now on the log-in asks its code. "
+                    "Your second factor is enrolled. From now on the log-in asks for its code. "
                     "Your other sessions have ended."
                 )
             )
@@ -77,7 +77,7 @@ class SecondFactorPage(Sent, Page):
             session.pop(factors.KEY, None)
             self.tell(
                 _(
-                    "Your second factor is removed. The log-in asks the password alone. "
+                    "Your second factor is removed. The log-in asks for the password alone. "
                     "Your other sessions have ended."
                 )
             )

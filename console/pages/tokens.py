@@ -52,7 +52,7 @@ class IssueForm(forms.Form):
         help_text=gettext_lazy("Separated by commas; empty for every queue."),
     )
     days = forms.IntegerField(
-        label=gettext_lazy("Good for days"), min_value=1, max_value=LONGEST_DAYS, initial=90
+        label=gettext_lazy("Good for how many days"), min_value=1, max_value=LONGEST_DAYS, initial=90
     )
     reason = forms.CharField(label=gettext_lazy("Reason"), max_length=1000)
 

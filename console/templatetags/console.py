@@ -165,12 +165,14 @@ def heard(outcome: str) -> SafeString:
         "no_answer": _("no answer"),
         "sender_gone": _("the sender is gone"),
     }
-    drawn, colour = HEARD.get(outcome, ("info", ""))
+    # A person's evidence is a ruling.
+    said = words.get(outcome) or wording.verdicts().get(outcome, outcome.replace("_", " "))
+    drawn, colour = HEARD.get(outcome, ("user", ""))
     return format_html(
         '<span class="st{}">{}{}</span>',
         f" st-{colour}" if colour else "",
         icon(drawn),
-        words.get(outcome, outcome.replace("_", " ")),
+        said,
     )
 
 

@@ -90,7 +90,11 @@ def _attempt(row: dict[str, Any]) -> str:
 
 def _effect(row: dict[str, Any]) -> str:
     return plain(
-        _("%(slot)s (%(kind)s, %(replay)s): %(status)s, version %(version)s, permitted %(grants)s times")
+        ngettext(
+            "%(slot)s (%(kind)s, %(replay)s): %(status)s, version %(version)s, permitted %(grants)s time",
+            "%(slot)s (%(kind)s, %(replay)s): %(status)s, version %(version)s, permitted %(grants)s times",
+            row["grants"],
+        )
         % row
     )
 

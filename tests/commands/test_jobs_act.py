@@ -60,7 +60,7 @@ def test_cancel_of_a_running_job_is_a_request_that_its_holder_hears(operator):
 def test_cancel_of_a_job_that_has_succeeded_is_refused_with_the_sentence(operator):
     lease = build.job(JobStatus.SUCCEEDED)
     answer = act("cancel", build.id_of(lease))
-    assert (answer.code, answer.errors) == (1, "The job has already ended: it is succeeded.\n")
+    assert (answer.code, answer.errors) == (1, "The job has already ended: its status is succeeded.\n")
     answer = act("cancel", build.id_of(lease), "--json")
     assert (answer.code, answer.document["error"]["code"]) == (1, "ALREADY_ENDED")
     assert build.row(lease)["status"] == "succeeded"

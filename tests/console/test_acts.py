@@ -147,7 +147,7 @@ def test_form_for_what_has_ended_meanwhile_comes_back_without_a_button(operator)
     assert Job.objects.commit(lease, {}, now=build.at(1)).landed
     answer = act(operator, "cancel", job_id, version=seen)
     assert answer.status_code == 409
-    assert "The job has already ended: it is succeeded" in text_of(answer)
+    assert "The job has already ended: its status is succeeded" in text_of(answer)
     assert '<button class="button danger"' not in answer.content.decode()
 
 
@@ -166,7 +166,7 @@ def test_input_is_revised_as_json_and_a_secret_never_reaches_the_form(operator):
     assert "type all of it anew" in page
     broken = act(operator, "revise", job_id, arguments='{"n": 2')
     assert broken.status_code == 400
-    assert "This is no JSON" in text_of(broken)
+    assert "This cannot be read: not JSON: line" in text_of(broken)
     assert act(operator, "revise", job_id, arguments='{"n": 2}').status_code == 302
     assert Job.objects.get(pk=job_id).input == '{"n":2}'
     assert '"n": 2' in html.unescape(operator.get(url).content.decode())

@@ -11,11 +11,13 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
+from console import wording
 from jobs import effect_kinds
 from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, Case, Comment, Proposal, Ruling
 from jobs.models.audit import Source
 from jobs.operations import cases, casework
+from tests import build
 from tests.console import matters
 from tests.console.test_escape import EVIL, TAGS
 from tests.console.test_queries import cost
@@ -361,9 +363,9 @@ def test_guard_that_does_not_hold_is_named_and_nothing_is_asked(adjudicator):
         ({"verdict": "happened", "reason": ""}, "In your own words: This field is required."),
         ({"verdict": "happened", "reason_code": ""}, "Reason: This field is required."),
         ({"verdict": "happened", "reason_code": "nonsense"}, "Reason: Select a valid choice"),
-        ({"verdict": "happened", "response": "{no"}, "Response: This is no JSON"),
-        ({"verdict": "happened", "response": '{"a":1,"a":2}'}, "Response: This is no JSON"),
-        ({"verdict": "happened", "response": "[" * 9999}, "Response: This is no JSON"),
+        ({"verdict": "happened", "response": "{no"}, "Response: This cannot be read: "),
+        ({"verdict": "happened", "response": '{"a":1,"a":2}'}, "Response: This cannot be read: "),
+        ({"verdict": "happened", "response": "[" * 9999}, "Response: This cannot be read: "),
         ({"verdict": "happened", "reference": "x" * 201}, "Provider reference:"),
         ({"verdict": "happened", "reason": "x" * 1001}, "In your own words:"),
         ({"verdict": "happened", "reason": "a\0b"}, "In your own words:"),
@@ -388,7 +390,9 @@ def test_reason_of_another_verdict_is_refused_by_name(adjudicator):
     matter = scene.unknown()
     answer = post(adjudicator, matter.case, "rule", verdict="happened", **why("too_late"))
     assert answer.status_code == 409
-    assert "the reason is one of" in text_of(answer)
+    assert "For “It happened” the reason is one of: “The provider confirms it”, “It" in text_of(answer)
+    [field] = re.findall(r'<select [^>]*name="reason_code"[^>]*>', answer.content.decode())
+    assert 'aria-invalid="true"' in field
 
 
 def test_reference_that_does_not_look_like_one_is_refused(adjudicator):
@@ -396,6 +400,13 @@ def test_reference_that_does_not_look_like_one_is_refused(adjudicator):
     answer = post(adjudicator, matter.case, "rule", verdict="happened", reference="no", **why())
     assert answer.status_code == 409
     assert "does not look like" in text_of(answer)
+    [field] = re.findall(r'<input[^>]* name="reference"[^>]*>', answer.content.decode())
+    assert 'aria-invalid="true"' in field
+
+
+def test_what_a_second_person_was_asked_for_is_said_in_the_words_of_the_page():
+    said = wording.refusal("MOVED_ASKED", {"by": "bea", "verdict": "did_not_happen", "at": build.T0})
+    assert said == "bea asked for “It did not happen” at 2026-03-01 12:00:00 UTC."
 
 
 def test_closed_case_takes_nothing_more(adjudicator):
@@ -570,3 +581,23 @@ def test_jobs_page_lists_its_effects_with_key_reference_and_case(viewer):
     body = viewer.get(reverse("admin:job", args=[matter.job.id])).content.decode()
     assert f'href="{reverse("admin:case", args=[matter.case.id])}">open</a>' in body
     assert f'title="{matter.slot.id}"' in body
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said", "proves"),
+    [
+        ("did_not_happen", "It did not happen", "It settled the effect"),
+        ("send", "Send it", "a decision, no proof"),
+        ("not_found", "not found", "It settled the effect"),
+    ],
+)
+def test_ruling_stands_among_the_evidence_in_its_own_words(adjudicator, outcome, said, proves):
+    matter = scene.unknown()
+    matters.evidence(
+        matter.case, source="person", outcome=outcome, decisive=True, actor="worker host:1:8d0c41f2"
+    )
+    text = page(adjudicator, matter.case).content.decode()
+    heard = text[text.index('id="says"') :].split("</table>")[0]
+    assert {said, proves, ">worker host:1<"} == {
+        one for one in (said, proves, ">worker host:1<") if one in heard
+    }

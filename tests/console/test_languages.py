@@ -5,6 +5,8 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
+from jobs.explain import sentence
+
 pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
 
@@ -39,3 +41,16 @@ def test_choice_of_a_language_takes_the_token_of_a_form():
     refused = Client(enforce_csrf_checks=True).post(reverse("language"), {"language": "zh-hans"})
     assert refused.status_code == 403
     assert settings.LANGUAGE_COOKIE_NAME not in refused.cookies
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "one", "two"),
+    [
+        ("KEY_WAS_GRANTED", "grants", "(permitted 1 time)", "(permitted 2 times)"),
+        ("WHY_FAILED_SPENT", "max_attempts", "its only attempt used", "all 2 attempts used"),
+    ],
+)
+def test_one_of_a_thing_is_said_in_the_singular(code, name, one, two):
+    rest = {"error_code": "E", "error_message": "m"}
+    assert one in sentence(code, {name: 1} | rest)
+    assert two in sentence(code, {name: 2} | rest)

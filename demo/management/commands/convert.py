@@ -11,6 +11,7 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from demo import store
 from demo.convert import TARGETS
@@ -72,7 +73,12 @@ class Command(BaseCommand):
                 break
             if time.monotonic() > ends:
                 self._clear(shown)
-                self.stderr.write(_("Gave up waiting for %(count)s jobs; they go on.") % {"count": len(left)})
+                text = ngettext(
+                    "Gave up waiting for %(count)s job; it goes on.",
+                    "Gave up waiting for %(count)s jobs; they go on.",
+                    len(left),
+                )
+                self.stderr.write(text % {"count": len(left)})
                 return failed + len(left)
             shown = self._progress(left, len(jobs), shown)
             time.sleep(POLL)

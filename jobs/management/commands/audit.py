@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from jobs import chain
 from jobs.models.audit import AuditEntry
@@ -134,10 +135,12 @@ def _told(report: chain.Report) -> Iterable[str]:
     if report.ok:
         yield _("The chain is whole: %s entries.") % report.entries
     else:
-        yield _("The chain is BROKEN: %(faults)s faults in %(entries)s entries.") % {
-            "faults": report.counts.total(),
-            "entries": report.entries,
-        }
+        faults = report.counts.total()
+        yield ngettext(
+            "The chain is BROKEN: %(faults)s fault in %(entries)s entries.",
+            "The chain is BROKEN: %(faults)s faults in %(entries)s entries.",
+            faults,
+        ) % {"faults": faults, "entries": report.entries}
     if report.newest_anchor is None:
         yield _("Without an anchor nobody can tell whether its end was cut off together with its head.")
 
