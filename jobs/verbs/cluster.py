@@ -10,7 +10,7 @@ from jobs.ledger import epoch as scheduler
 from jobs.ledger import timeline
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
-from jobs.outcomes import Refused
+from jobs.outcomes import InvalidJob, Refused
 from jobs.status import JobStatus
 from jobs.verbs import audited
 from jobs.verbs.base import Verbs, need_reason
@@ -115,12 +115,15 @@ class ClusterVerbs(Verbs):
     ) -> None:
         """Stop claims of one queue, for good or `until` an instant. No claim lands after this returned.
 
-        Raises InvalidJob naming `until` or the queue for what is no instant and no name of a queue.
+        Raises InvalidJob naming `until` or the queue for what is no instant to come and no name of a queue.
         """
         need_reason(reason)
         until, name = admission.instant("until", until), admission.queue(name)
 
         def work(session: Session) -> None:
+            if until is not None and until <= session.clock():
+                # A local time that was taken for UTC: everybody would believe in a pause that is over.
+                raise InvalidJob("until", "an instant that is still to come")
             before = scheduler.pauses(session, name)
             scheduler.pause(session, name, until=until, actor=actor, reason=reason)
             _record_queue(session, "pause_queue", name, before, actor=actor, reason=reason)
