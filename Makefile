@@ -9,7 +9,7 @@ CATALOGUE_SKIPS := -i ".venv*" -i var -i tests -i bench -i "demo/files"
 .PHONY: help setup demo run test test-latest mutants fuzz lint catalogue lock bench bench-console clean python
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup: var/.migrated ## Make the environment, the secrets and the database
 	@echo 'setup: ready; "make demo" or "make run" starts the product'

@@ -7,6 +7,7 @@ import os
 import sys
 
 import django
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import Error
@@ -24,14 +25,25 @@ def main(*, demo: bool) -> None:
         if missing := _missing_migrations():
             print(f"setup: applying {missing} migrations", flush=True)
             call_command("migrate", interactive=False, verbosity=0)
-        if gather():
-            print("setup: gathered style sheets and scripts", flush=True)
-        if demo:
-            call_command("demo_seed")
+        try:
+            if gather():
+                print("setup: gathered style sheets and scripts", flush=True)
+        except OSError as error:
+            sys.exit(_unwritable("STATIC_ROOT", error))
+        try:
+            if demo:
+                call_command("demo_seed")
+        except OSError as error:
+            sys.exit(_unwritable("MEDIA_ROOT", error))
     except CommandError as error:
         sys.exit(f"setup: {error}")
     except Error as error:
         sys.exit(f"setup: the database cannot be used: {str(error).strip().splitlines()[0]}.")
+
+
+def _unwritable(setting: str, error: OSError) -> str:
+    folder = getattr(settings, setting)
+    return f"setup: {setting} names {folder}, which cannot be written ({error.strerror or error})."
 
 
 def _missing_migrations() -> int:

@@ -40,6 +40,11 @@ ALLOWED_HOSTS = env.words(
 CSRF_TRUSTED_ORIGINS = env.words(
     "CSRF_TRUSTED_ORIGINS", "", "Origins (https://…) whose forms we accept beside our own, comma-separated."
 )
+for _origin in CSRF_TRUSTED_ORIGINS:
+    if not _origin.startswith(("https://", "http://")):
+        raise environment.SettingError(
+            f"CSRF_TRUSTED_ORIGINS must hold origins that begin with https:// or http://, not {_origin!r}."
+        )
 HTTPS_ONLY = env.flag(
     "HTTPS_ONLY", False, "Redirect to https, cookies over https only, HSTS. On in production."
 )
@@ -168,7 +173,12 @@ SQLITE_OPTIONS = {
     " PRAGMA temp_store=MEMORY; PRAGMA cache_size=-8000",
 }
 if EMBEDDED:
-    Path(_database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        Path(_database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise environment.SettingError(
+            f"DATABASE_URL names {_database['NAME']}, whose folder cannot be made ({error.strerror})."
+        ) from None
     _database["OPTIONS"] = SQLITE_OPTIONS
     # Tests need a file too: threads and processes meet in it. The id keeps two runs apart.
     _database["TEST"] = {"NAME": f"{_database['NAME']}.test-{os.getpid()}"}
@@ -272,7 +282,7 @@ INTERLOCK: dict[str, int] = {
         most=3_600,
     ),
 }
-SPOOL = BASE_DIR / env.text(
+SPOOL = env.folder(
     "INTERLOCK_SPOOL",
     "var/spool",
     "Folder in which a worker keeps reports of effects that the database did not hear.",

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, ClassVar, NoReturn
 
-from django.core.management.base import BaseCommand
-from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError
+from django.core.management.base import BaseCommand, CommandError
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InternalError,
+    NotSupportedError,
+    connections,
+)
 from django.utils.translation import gettext as _
 
 from jobs import audit
@@ -55,9 +64,8 @@ class OperatorCommand(BaseCommand):
             self.end(NOT_FOUND, absent.code, str(absent))
         except InvalidJob as invalid:
             self.end(USAGE, "BAD_VALUE", str(invalid), field=invalid.field)
-        except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
+        except DatabaseError as error:
+            self.end(NO_DATABASE, "NO_DATABASE", unusable(error))
 
     def person(self, options: dict[str, Any]) -> Any:
         """Return the user who types; a reason of blanks is refused before anything is looked at."""
@@ -85,6 +93,24 @@ class OperatorCommand(BaseCommand):
             raise Refused("NOT_CONFIRMED", words=words)
 
 
+def unusable(error: DatabaseError) -> str:
+    """Say why the database cannot be used; raises `error` again where it can, and a statement was wrong."""
+    if isinstance(error, (DataError, IntegrityError, InternalError, NotSupportedError)):
+        raise error
+    # No server, a file that is none, or tables that nobody has migrated.
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return _("The database cannot be used: %s.") % reason
+
+
+@contextmanager
+def needs_database() -> Iterator[None]:
+    """End the command with a sentence, and not with a traceback, where the database cannot be used."""
+    try:
+        yield
+    except DatabaseError as error:
+        raise CommandError(unusable(error), returncode=NO_DATABASE) from None
+
+
 def json_argument(parser: ArgumentParser) -> None:
     """Add the choice between lines and a document."""
     parser.add_argument("--json", action="store_true", help=_("print one JSON document"))
@@ -93,7 +119,14 @@ def json_argument(parser: ArgumentParser) -> None:
 def look_arguments(parser: ArgumentParser) -> None:
     """Add what every command on a whole database takes."""
     json_argument(parser)
-    parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help=_("which of the configured databases"))
+    database_argument(parser)
+
+
+def database_argument(parser: ArgumentParser) -> None:
+    """Add the choice of a database."""
+    parser.add_argument(
+        "--database", default=DEFAULT_DB_ALIAS, type=database, help=_("which of the configured databases")
+    )
 
 
 def act_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
@@ -105,6 +138,7 @@ def act_arguments(parser: ArgumentParser, *, required: bool = True) -> None:
         "--as",
         dest="person",
         required=required,
+        type=text,
         metavar=_("USER"),
         help=_("whose permission this uses; kept too"),
     )
@@ -117,6 +151,37 @@ def text(given: str) -> str:
     except UnicodeEncodeError:  # a shell passes any bytes on, as lone surrogates
         raise ArgumentTypeError(_("text in UTF-8 is needed")) from None
     return given
+
+
+def database(given: str) -> str:
+    """Check the name of a database."""
+    if given not in connections:
+        raise ArgumentTypeError(_("there is no such database, only %s") % ", ".join(connections))
+    return given
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers within these bounds."""
+
+    def parse(given: str) -> int:
+        if not (given.isascii() and given.isdigit() and len(given) < 20 and least <= int(given) <= most):
+            raise ArgumentTypeError(
+                _("a whole number from %(least)s to %(most)s is needed") % {"least": least, "most": most}
+            )
+        return int(given)
+
+    return parse
+
+
+def seconds(given: str) -> float:
+    """Parse how long something may take."""
+    try:
+        found = float(given)
+    except ValueError:
+        raise ArgumentTypeError(_("a number of seconds is needed")) from None
+    if not 0 <= found <= 86_400:
+        raise ArgumentTypeError(_("from 0 to 86400 seconds"))
+    return found
 
 
 def epoch(given: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,6 +14,7 @@ from django.utils.translation import gettext as _
 from jobs import effect_kinds, redact
 from jobs.models import Case
 from jobs.models.case import CaseKind
+from jobs.money import money
 from jobs.operations.cases import Offer, View
 from jobs.operations.printed import plain
 from jobs.sentences import sentence
@@ -136,7 +138,7 @@ def listed(entries: list[dict[str, Any]]) -> Iterator[str]:
     heads = (_("id"), _("case"), _("since"), _("effect"), _("amount"), _("owner"), _("label"))
     yield _LIST.format(*heads).rstrip()
     for e in entries:
-        amount = f"{e['amount']} {e['currency']}".strip() if e["amount"] is not None else ""
+        amount = money(e["amount"] and Decimal(e["amount"]), e["currency"])
         kind = e["kind"] + (f" ({e['closed_as']})" if e["closed_as"] else "")
         row = (e["id"], kind, e["opened_at"], e["effect_kind"], amount, e["owner"], e["label"])
         yield _LIST.format(*(plain(value) for value in row)).rstrip()

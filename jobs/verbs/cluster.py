@@ -122,6 +122,7 @@ class ClusterVerbs(Verbs):
 
         def work(session: Session) -> None:
             before = scheduler.pauses(session, name)
+            # A local time that was taken for UTC: everybody would believe in a pause that is over.
             if not scheduler.pause(session, name, until=until, actor=actor, reason=reason):
                 raise InvalidJob("until", "an instant that is still to come")
             _record_queue(session, "pause_queue", name, before, actor=actor, reason=reason)

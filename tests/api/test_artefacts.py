@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings as configured
 from django.core.files.storage import default_storage
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from jobs.ledger.clock import clock
@@ -65,6 +65,12 @@ def test_an_attempt_that_lost_its_lease_stores_nothing(remote):
     answer = upload(remote, lease)
     assert (answer.status_code, answer.json()["reason"]) == (409, "EPOCH")
     assert not default_storage.exists("attempts")
+
+
+def test_a_folder_that_cannot_be_read_is_named_by_the_command(tmp_path):
+    (tmp_path / "attempts").write_text("a file")
+    with pytest.raises(CommandError, match=rf"^{tmp_path}/attempts: Not a directory\.$"):
+        call_command("artefacts")
 
 
 def test_another_callers_attempt_is_not_there(remote):

@@ -38,6 +38,8 @@ def test_queue_is_paused_and_resumed_with_a_reason(ops):
 def test_pause_may_have_an_end_and_a_resumption_has_none(ops):
     until = (timezone.now() + timedelta(hours=1)).isoformat().replace("+00:00", "Z")
     assert patch(ops, "mail", {"paused": True, "reason": "r", "until": until}).json()["paused_until"] == until
+    answer = patch(ops, "mail", {"paused": True, "reason": "r", "until": "2001-01-31T12:00:00Z"})
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/until"]
     answer = patch(ops, "mail", {"paused": False, "reason": "r", "until": until})
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/until"]
     assert Queue.objects.get().paused_at is not None

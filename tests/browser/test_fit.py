@@ -5,8 +5,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
-from jobs.explain import clock
 from jobs.handlers import Options
+from jobs.ledger.clock import clock
 from jobs.models import Job
 from tests.console import matters
 

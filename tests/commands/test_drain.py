@@ -152,6 +152,8 @@ def test_claims_are_closed_first_by_somebody_entitled_for_a_reason(chief, person
     answer = manage("drain", "--close-claims", "--as", "eve", "--reason", "deploy", "--json")
     assert (answer.code, answer.document["error"]["code"]) == (3, "NOT_PERMITTED")
     assert manage("drain", "--close-claims", "--as", "grace").code == 3
+    answer = manage("drain", "--close-claims", "--reason", "deploy")
+    assert (answer.code, answer.errors) == (3, "Say who you are: --as USER.\n")
     assert Scheduler.objects.get().claims_open
     assert manage("drain", "--close-claims", *BY).code == 0
     assert not Scheduler.objects.get().claims_open

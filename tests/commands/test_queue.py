@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from jobs.models import AuditEntry, Job, Queue
@@ -34,7 +36,8 @@ def test_paused_queue_hands_out_nothing_until_it_is_resumed(chief):
 def test_list_tells_since_when_until_when_by_whom_and_why(chief):
     assert manage("queue", "list").out == "No queue is paused.\n"
     manage("queue", "pause", "mail", *BY, "--until", "2999-01-31T12:00:00Z")
-    manage("queue", "pause", "past", *BY, "--until", "2001-01-31T12:00:00Z")
+    then = datetime(2001, 1, 31, tzinfo=UTC)
+    Job.objects.pause_queue("past", actor="ann", reason="r", until=then + timedelta(hours=1), now=then)
     (row,) = manage("queue", "list", "--json").document["queues"]
     assert (row["name"], row["paused_until"], row["pause_reason"]) == (
         "mail",
@@ -44,6 +47,13 @@ def test_list_tells_since_when_until_when_by_whom_and_why(chief):
     out = manage("queue", "list").out
     assert "until 2999-01-31 12:00:00 by grace" in out
     assert "drill" in out
+
+
+def test_a_pause_that_would_be_over_already_is_refused_and_none_is_promised(chief):
+    answer = manage("queue", "pause", "mail", *BY, "--until", "2001-01-31T12:00:00Z")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.errors == "until: an instant that is still to come\n"
+    assert not AuditEntry.objects.exists()
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])

@@ -176,6 +176,9 @@ def test_queue_is_paused_until_a_time_and_resumed_with_a_reason(operator):
     url = reverse("admin:queue-pause") + "?queue=mail"
     sent = {"queue": "mail", "reason": "provider is down", "length": "until", "until": ""}
     assert "Say the time until which" in text_of(operator.post(url, sent))
+    past = operator.post(url, sent | {"until": "2001-01-02T03:04"})
+    assert "an instant that is still to come" in text_of(past)
+    assert not Queue.objects.filter(paused_at__isnull=False).exists()
     page = text_of(operator.post(url, sent | {"until": "2999-01-02T03:04"}, follow=True))
     assert "Queue mail is paused until 2999-01-02 03:04 UTC" in page
     paused = Queue.objects.filter(paused_by="operator-1", paused_until="2999-01-02T03:04:00Z")

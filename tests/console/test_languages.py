@@ -5,7 +5,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
-from jobs.explain import sentence
+from jobs.sentences import sentence
 
 pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 

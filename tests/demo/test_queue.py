@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import uuid
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,29 @@ def test_the_command_copies_results_and_reports_failures(
         )
     assert (tmp_path / "out" / "offer.txt").read_text().startswith("Offer")
     assert "bad.md: failed" in err.getvalue()
+
+
+def test_a_file_whose_name_is_no_text_is_converted_like_any_other(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.md"))
+    path.write_text(DOCUMENT)
+    out = io.StringIO()
+    call_command("convert", str(path), "--no-wait", stdout=out)
+    work()
+    assert out.getvalue().encode().endswith("/caf\N{REPLACEMENT CHARACTER}.md\n".encode())
+    assert converted(Job.objects.get().pk).status == "committed"
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_anything_is_enqueued(document: Path) -> None:
+    with pytest.raises(CommandError, match=r"^--out .*/offer\.md/results: Not a directory$"):
+        call_command("convert", str(document), "--out", str(document / "results"))
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("timeout", ["nan", "-1", "soon"])
+def test_a_time_that_never_comes_is_refused(document: Path, timeout: str) -> None:
+    with pytest.raises(CommandError, match="seconds"):
+        call_command("convert", str(document), f"--timeout={timeout}")
+    assert not Job.objects.exists()
 
 
 def test_seeding_twice_enqueues_once_and_makes_a_login_per_role(django_user_model: Any) -> None:

@@ -129,6 +129,13 @@ def test_one_that_was_killed_is_unfinished_and_its_jobs_end_by_recovery():
     assert set(Job.objects.values_list("status", "error_code")) == {("failed", "JOB_DEADLINE_EXCEEDED")}
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_person_whom_nobody_knows_is_no_alarm(options):
+    code, out = command("--as", "nobody", *options)
+    assert (code, "There is no user nobody." in out) == (3, True)
+    assert not Drill.objects.exists()
+
+
 def test_an_alarm_stays_until_a_drill_passes():
     for verdict in (DrillVerdict.FAILED, DrillVerdict.STOPPED):
         number = kept.begin(DrillKind.ZOMBIE, by="cron")

@@ -50,6 +50,7 @@ def test_list_shows_what_waits_and_all_shows_the_rest(ada):
     case = matter.case
     assert [c["id"] for c in effects("list", "--json").document["cases"]] == [str(case.id)]
     assert "pay acme" in effects("list").out
+    assert " 42.00 EUR " in effects("list").out
     assert effects("list", "--case", "approval", "--json").document["cases"] == []
     assert effects("list", "--kind", "other", "--json").document["cases"] == []
     matter.rule("happened", ada)

@@ -49,6 +49,8 @@ def first_line(process: subprocess.Popen[bytes]) -> str:
     "options",
     [
         ["--queues", ","],
+        ["--queues", "mail;print"],
+        ["--queues", "\udcff"],
         ["--concurrency", "0"],
         ["--concurrency", "-1"],
         ["--grace", "soon"],

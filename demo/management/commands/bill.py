@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from demo.billing import invoices
+from jobs.management import shell
 
 
 class Command(BaseCommand):
@@ -26,7 +27,7 @@ class Command(BaseCommand):
     def handle(self, *, path: Path, **_options: Any) -> None:
         try:
             rows = invoices.read(path)
-            with transaction.atomic():
+            with shell.needs_database(), transaction.atomic():
                 answers = invoices.bill(rows, by="bill")
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror or error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from argparse import ArgumentParser
@@ -16,6 +17,7 @@ from django.utils.translation import ngettext
 from demo import store
 from demo.convert import TARGETS
 from demo.kinds import convert
+from jobs.management import shell
 from jobs.models import Attempt, Job
 from jobs.status import TERMINAL, JobStatus
 
@@ -35,23 +37,37 @@ class Command(BaseCommand):
         parser.add_argument("--out", type=Path, metavar="FOLDER", help="copy the results into this folder")
         parser.add_argument("--no-wait", action="store_true", help="enqueue and print the job ids, no more")
         parser.add_argument(
-            "--timeout", type=float, default=600, metavar="SECONDS", help="stop following (600)"
+            "--timeout",
+            type=shell.seconds,
+            default=600.0,
+            metavar="SECONDS",
+            help="stop following after so long (600)",
         )
 
-    def handle(self, *, paths: list[Path], to: str, out: Path | None, **options: Any) -> None:
-        jobs: dict[uuid.UUID, Path] = {}
+    def handle(self, **options: Any) -> None:
+        with shell.needs_database():
+            self._convert(**options)
+
+    def _convert(self, *, paths: list[Path], to: str, out: Path | None, **options: Any) -> None:
+        jobs: dict[uuid.UUID, str] = {}
         unreadable = 0
+        if out is not None:
+            try:
+                out.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise CommandError(f"--out {_shown(out)}: {error.strerror}") from None
         for path in paths:
+            shown = _shown(path)
             try:
                 source = store.keep_source(path)
             except OSError as error:
                 unreadable += 1
-                self.stderr.write(_("%(path)s: %(why)s") % {"path": path, "why": error.strerror or error})
+                self.stderr.write(_("%(path)s: %(why)s") % {"path": shown, "why": error.strerror or error})
                 continue
-            jobs[convert.enqueue(source=source, to=to, name=path.name).job_id] = path
+            jobs[convert.enqueue(source=source, to=to, name=_shown(path.name)).job_id] = shown
         if options["no_wait"]:
-            for job_id, path in jobs.items():
-                self.stdout.write(f"{job_id}  {path}")
+            for job_id, shown in jobs.items():
+                self.stdout.write(f"{job_id}  {shown}")
         else:
             unreadable += self._follow(jobs, out, options["timeout"])
         if unreadable:
@@ -59,7 +75,7 @@ class Command(BaseCommand):
                 _("%(count)s of %(all)s files were not converted.") % {"count": unreadable, "all": len(paths)}
             )
 
-    def _follow(self, jobs: dict[uuid.UUID, Path], out: Path | None, timeout: float) -> int:
+    def _follow(self, jobs: dict[uuid.UUID, str], out: Path | None, timeout: float) -> int:
         """Print what becomes of each job; returns how many did not succeed."""
         ends = time.monotonic() + timeout
         left, failed, shown = set(jobs), 0, ""
@@ -84,7 +100,7 @@ class Command(BaseCommand):
             time.sleep(POLL)
         return failed
 
-    def _report(self, job: Job, path: Path, out: Path | None) -> bool:
+    def _report(self, job: Job, path: str, out: Path | None) -> bool:
         if job.status != JobStatus.SUCCEEDED:
             why = job.error_message or job.error_code or job.status
             self.stderr.write(f"{path}: {job.status}, {job.error_code} {why}".rstrip())
@@ -92,11 +108,14 @@ class Command(BaseCommand):
         result = Attempt.objects.get(job=job, status="committed").value
         where = result["file"]
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
             target = out / Path(where).name
-            with default_storage.open(where) as stored:
-                target.write_bytes(stored.read())
-            where = str(target)
+            try:
+                with default_storage.open(where) as stored:
+                    target.write_bytes(stored.read())
+            except OSError as error:
+                self.stderr.write(_("%(path)s: %(why)s") % {"path": _shown(target), "why": error.strerror})
+                return False
+            where = _shown(target)
         elif hasattr(default_storage, "path"):
             where = default_storage.path(where)
         self.stdout.write(f"{path}: {where} ({result['seconds']} s, {result['target_bytes']} bytes)")
@@ -120,3 +139,8 @@ class Command(BaseCommand):
     def _clear(self, shown: str) -> None:
         if shown:
             self.stdout.write("\r" + " " * len(shown) + "\r", ending="")
+
+
+def _shown(path: Path | str) -> str:
+    """Return a path as text: a file's name may be any bytes, and neither a job nor a terminal takes those."""
+    return os.fsencode(path).decode("utf-8", "replace")

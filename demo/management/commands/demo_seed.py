@@ -14,6 +14,7 @@ from demo.billing import invoices, trouble
 from demo.billing.kinds import remind
 from demo.kinds import convert
 from jobs.handlers import Options
+from jobs.management import shell
 from jobs.models import Job
 
 FILES = Path(__file__).resolve().parents[2] / "files"
@@ -28,6 +29,10 @@ class Command(BaseCommand):
     )
 
     def handle(self, *_args: Any, **_options: Any) -> None:
+        with shell.needs_database():
+            self._seed()
+
+    def _seed(self) -> None:
         new = self._enqueue()
         self.stdout.write(
             f"demo: {new} documents enqueued" if new else "demo: the documents are enqueued already"

@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.files.storage import default_storage
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
 from jobs.api.fields import parse_uuid
 from jobs.ledger.clock import clock
+from jobs.management import shell
 from jobs.models import Attempt
 from jobs.status import AttemptStatus
 
@@ -26,13 +27,24 @@ class Command(BaseCommand):
         return _("Remove the files of attempts that ended a day ago or earlier and were not committed.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        removed = 0
-        folders = _folders()
-        for start in range(0, len(folders), PAGE):
-            for folder in dead(folders[start : start + PAGE]):
-                _remove(f"{ROOT}/{folder}")
-                removed += 1
+        try:
+            removed = _tidy()
+        except OSError as error:  # often the files are another account's than the one that cron uses
+            raise CommandError(f"{error.filename}: {error.strerror}.") from None
         self.stdout.write(_("Removed the files of %s attempts.") % removed)
+
+
+def _tidy() -> int:
+    """Remove what is over and return of how many attempts it was."""
+    removed = 0
+    folders = _folders()
+    for start in range(0, len(folders), PAGE):
+        with shell.needs_database():
+            over = dead(folders[start : start + PAGE])
+        for folder in over:
+            _remove(f"{ROOT}/{folder}")
+            removed += 1
+    return removed
 
 
 def dead(folders: Sequence[str]) -> list[str]:

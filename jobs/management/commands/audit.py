@@ -10,15 +10,16 @@ from typing import Any, NoReturn
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError
+from django.db import DEFAULT_DB_ALIAS, DatabaseError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from jobs import chain
+from jobs.management import shell
 from jobs.models.audit import AuditEntry
 from jobs.operations import printed
 
-BROKEN, USAGE, NO_DATABASE = 1, 2, 4
+BROKEN, USAGE, NO_DATABASE = 1, shell.USAGE, shell.NO_DATABASE
 LONGEST_FILE = 64 * 1024 * 1024
 
 
@@ -56,9 +57,8 @@ class Command(BaseCommand):
         self.json: bool = options.get("json", False)
         try:
             getattr(self, f"_{options['verb']}")(options)
-        except (OperationalError, ProgrammingError) as error:  # the latter: nobody has migrated it
-            reason = str(error).strip().splitlines()[0]
-            self._end(NO_DATABASE, "NO_DATABASE", _("The database cannot be used: %s.") % reason)
+        except DatabaseError as error:
+            self._end(NO_DATABASE, "NO_DATABASE", shell.unusable(error))
 
     def _verify(self, options: dict[str, Any]) -> None:
         lines = self._lines(options["anchors"]) if options["anchors"] else []
@@ -157,12 +157,16 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--object", type=_object, metavar=_("TYPE:ID"), help=_("only this one, as in job:ID or queue:NAME")
     )
-    parser.add_argument("--actor", default="", help=_("only what this actor did"))
-    parser.add_argument("--before", type=int, metavar=_("NUMBER"), help=_("only entries older than this one"))
+    parser.add_argument("--actor", default="", type=shell.text, help=_("only what this actor did"))
+    parser.add_argument(
+        "--before",
+        type=shell.whole(1, 2**62),
+        metavar=_("NUMBER"),
+        help=_("only entries older than this one"),
+    )
     parser.add_argument(
         "--limit",
-        type=int,
-        choices=range(1, most + 1),
+        type=shell.whole(1, most),
         metavar=_("NUMBER"),
         default=min(50, most),
         help=_("at most so many; %(most)s is the bound") % {"most": most},
@@ -170,7 +174,7 @@ def _list_arguments(parser: ArgumentParser) -> None:
 
 
 def _object(text: str) -> tuple[str, str]:
-    kind, colon, key = text.partition(":")
+    kind, colon, key = shell.text(text).partition(":")
     if not (kind and colon and key):
         raise ArgumentTypeError(_("TYPE:ID is needed, as in job:ID"))
     return kind, key

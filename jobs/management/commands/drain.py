@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,13 +48,19 @@ class Command(shell.OperatorCommand):
             help=_("look again until it is SAFE or only a person can help, taking back what ran out"),
         )
         parser.add_argument(
-            "--timeout", type=_seconds, default=600.0, metavar=_("SECONDS"), help=_("at most so long (600)")
+            "--timeout",
+            type=shell.seconds,
+            default=600.0,
+            metavar=_("SECONDS"),
+            help=_("at most so long (600)"),
         )
 
     def act(self, options: dict[str, Any]) -> None:
         using = options["database"]
         if options["close_claims"]:
-            if not options["person"] or not options["reason"]:
+            if not options["person"]:
+                self.end(REFUSED, "PERSON_MISSING", _("Say who you are: --as USER."))
+            if not options["reason"]:
                 raise Refused("REASON_MISSING")
             cluster.close_claims(actor=self.person(options), reason=options["reason"], using=using)
         found = self._wait(options["timeout"], using) if options["wait"] else drain.look(using)
@@ -95,7 +101,8 @@ def _told(found: Checklist) -> Iterator[str]:
             shown = (
                 f"{name}={printed.plain(value)}" for name, value in row.items() if value not in (None, "")
             )
-            yield f"           {' '.join(shown)}"
+            if line := " ".join(shown):
+                yield f"           {line}"
         if part.count > len(part.rows):
             yield "           " + _("and %s more") % (
                 f"{part.count - len(part.rows)}+" if part.more else part.count - len(part.rows)
@@ -105,13 +112,3 @@ def _told(found: Checklist) -> Iterator[str]:
 
 def _count(part: Part) -> str:
     return f"{part.count}+" if part.more else str(part.count)
-
-
-def _seconds(given: str) -> float:
-    try:
-        seconds = float(given)
-    except ValueError:
-        raise ArgumentTypeError(_("a number of seconds is needed")) from None
-    if not 0 <= seconds <= 86_400:
-        raise ArgumentTypeError(_("from 0 to 86400 seconds"))
-    return seconds

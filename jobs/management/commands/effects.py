@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from jobs.explain import clock
+from jobs.ledger.clock import clock
 from jobs.management import shell
 from jobs.models import Case, Proposal
 from jobs.models.case import CaseKind, Verdict
@@ -158,7 +158,10 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--kind", default="", type=shell.text, help=_("only this kind of effect"))
     parser.add_argument("--all", action="store_true", help=_("closed ones too, the newest first"))
     parser.add_argument(
-        "--limit", type=_limit, default=min(50, most), help=_("at most so many; %s is the bound") % most
+        "--limit",
+        type=shell.whole(1, most),
+        default=min(50, most),
+        help=_("at most so many; %(most)s is the bound") % {"most": most},
     )
 
 
@@ -195,17 +198,11 @@ def _as(parser: ArgumentParser, *, required: bool = True, text: str = "") -> Non
         "--as",
         dest="person",
         required=required,
+        type=shell.text,
         default="",
         metavar=_("USER"),
         help=text or _("whose permission this uses; kept too"),
     )
-
-
-def _limit(text: str) -> int:
-    most = settings.INTERLOCK["PAGE_ROWS"]
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
-        raise ArgumentTypeError(_("a whole number from 1 to %s is needed") % most)
-    return int(text)
 
 
 def _json(text: str) -> Any:

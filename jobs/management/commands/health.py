@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from jobs.health import Level, examine
+from jobs.management import shell
 
 
 class Command(BaseCommand):
@@ -30,9 +30,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help=_("print one JSON object for machines"))
-        parser.add_argument(
-            "--database", default=DEFAULT_DB_ALIAS, help=_("which of the configured databases")
-        )
+        shell.database_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = examine(options["database"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -170,7 +170,7 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--label", default="", type=shell.text, help=_("only labels that contain this"))
     parser.add_argument(
         "--limit",
-        type=_within(1, most),
+        type=shell.whole(1, most),
         default=min(50, most),
         help=_("at most so many; %(most)s is the bound") % {"most": most},
     )
@@ -182,18 +182,7 @@ def _act_arguments(parser: ArgumentParser) -> None:
     shell.act_arguments(parser)
     parser.add_argument(
         "--version",
-        type=_within(1, 2**62),
+        type=shell.whole(1, 2**62),
         metavar=_("NUMBER"),
         help=_("refuse if the job is not at this state_version any more"),
     )
-
-
-def _within(least: int, most: int) -> Callable[[str], int]:
-    def whole(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-            raise ArgumentTypeError(
-                _("a whole number from %(least)s to %(most)s is needed") % {"least": least, "most": most}
-            )
-        return int(text)
-
-    return whole

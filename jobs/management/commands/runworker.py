@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
 from jobs import failpoints
+from jobs.handlers import QUEUE
 from jobs.worker import processes
 from jobs.worker.start import Unfit
 from jobs.worker.stop import LEFT_RUNNING
@@ -34,7 +35,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--queues", type=_words, help=_("serve these, comma-separated (default: those of the kinds)"))
+        add("--queues", type=_queues, help=_("serve these, comma-separated (default: those of the kinds)"))
         add("--kinds", type=_words, help=_("run these, comma-separated (default: all that are known)"))
         add(
             "--concurrency",
@@ -104,6 +105,14 @@ def _words(text: str) -> list[str]:
     if not words:
         raise ArgumentTypeError(_("names, separated by commas"))
     return words
+
+
+def _queues(text: str) -> list[str]:
+    queues = _words(text)
+    for queue in queues:
+        if not QUEUE.fullmatch(queue):
+            raise ArgumentTypeError(_("“%s” is no name of a queue") % queue)
+    return queues
 
 
 def _count(text: str) -> int:

@@ -29,7 +29,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="create|list|revoke")
         create = verbs.add_parser("create", help=_("issue a token and print its secret, once"))
-        create.add_argument("--user", required=True, help=_("name of the user on whose behalf it acts"))
+        create.add_argument(
+            "--user", required=True, type=shell.text, help=_("name of the user on whose behalf it acts")
+        )
         create.add_argument(
             "--name", required=True, type=_name, help=_("what it is for, at most 100 characters")
         )
@@ -48,13 +50,18 @@ class Command(BaseCommand):
         shell.act_arguments(create)
         verbs.add_parser("list", help=_("list tokens, newest first; never a secret"))
         revoke = verbs.add_parser("revoke", help=_("end a token at once"))
-        revoke.add_argument("prefix", help=_("the first 12 characters of the token, as `list` prints them"))
+        revoke.add_argument(
+            "prefix", type=shell.text, help=_("the first 12 characters of the token, as `list` prints them")
+        )
         shell.act_arguments(revoke)
 
     def handle(self, *args: Any, **options: Any) -> None:
         verb = {"create": self._create, "list": self._list, "revoke": self._revoke}[options["verb"]]
         try:
-            with audit.through(Source.COMMAND, user=options.get("person") or "", account=door.account()):
+            with (
+                shell.needs_database(),
+                audit.through(Source.COMMAND, user=options.get("person") or "", account=door.account()),
+            ):
                 verb(options)
         except Refused as refused:
             raise CommandError(str(refused)) from None

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from jobs.drills.zombie import drill
-from jobs.management.shell import OperatorCommand, look_arguments
+from jobs.management.shell import OperatorCommand, look_arguments, text
 from jobs.models import Drill
 from jobs.models.drill import DrillVerdict
 from jobs.operations import actor, door
@@ -19,6 +19,9 @@ ACCEPTED, NOT_DONE = 1, 3
 
 class Command(OperatorCommand):
     """Runs the drill and ends with what it shows."""
+
+    refused = NOT_DONE
+    """Not 1, which is an alarm."""
 
     @property
     def help(self) -> str:  # type: ignore[override]
@@ -33,7 +36,11 @@ class Command(OperatorCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         look_arguments(parser)
         parser.add_argument(
-            "--as", dest="person", metavar=_("USER"), help=_("who runs it, if a person does; it is kept")
+            "--as",
+            dest="person",
+            type=text,
+            metavar=_("USER"),
+            help=_("who runs it, if a person does; it is kept"),
         )
 
     def act(self, options: dict[str, Any]) -> None:
