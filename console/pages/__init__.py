@@ -65,9 +65,7 @@ MENU = [
         RefusalsPage.as_view(),
         40,
     ),
-    MenuPage(
-        "control", _("Mass actions"), "admin:plans", VIEW, "n-plan", "plans/", PlansPage.as_view(), 30
-    ),
+    MenuPage("control", _("Mass actions"), "admin:plans", VIEW, "n-plan", "plans/", PlansPage.as_view(), 30),
     MenuPage(
         "control",
         _("Epoch and claims"),
