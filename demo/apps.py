@@ -27,7 +27,7 @@ class DemoConfig(AppConfig):
             view=lambda *args, **kwargs: import_string("demo.pages.ConversionsPage").as_view()(
                 *args, **kwargs
             ),
-            icon="n-jobs",
+            icon="page",
         )
         register_page(
             "",

@@ -65,9 +65,7 @@ MENU = [
         RefusalsPage.as_view(),
         40,
     ),
-    MenuPage(
-        "control", _("Mass actions"), "admin:plans", VIEW, "n-queues", "plans/", PlansPage.as_view(), 30
-    ),
+    MenuPage("control", _("Mass actions"), "admin:plans", VIEW, "n-plan", "plans/", PlansPage.as_view(), 30),
     MenuPage(
         "control",
         _("Epoch and claims"),
@@ -98,7 +96,7 @@ MENU = [
         AuditPage.as_view(),
         40,
     ),
-    MenuPage("control", _("Drills"), "admin:drills", VIEW, "fence", "drills/", DrillsPage.as_view(), 20),
+    MenuPage("control", _("Drills"), "admin:drills", VIEW, "n-drill", "drills/", DrillsPage.as_view(), 20),
     MenuPage("records", _("Attempts"), "admin:jobs_attempt_changelist", "jobs.view_attempt", "n-record"),
     MenuPage("records", _("Effects"), "admin:jobs_effectslot_changelist", "jobs.view_effectslot", "n-record"),
     MenuPage("records", _("Changes"), "admin:jobs_change_changelist", "jobs.view_change", "n-record"),
@@ -137,7 +135,7 @@ DETAILS = [
         RevokeToken.as_view(),
     ),
     *(
-        MenuPage("control", _("Mass actions"), f"admin:{name}", VIEW, "n-queues", where, view)
+        MenuPage("control", _("Mass actions"), f"admin:{name}", VIEW, "n-plan", where, view)
         for name, where, view in [
             ("plan-new", "plans/new/", PreparePlan.as_view()),
             ("plan", "plans/<uuid:plan_id>/", PlanPage.as_view()),

@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
@@ -122,13 +123,14 @@ class RevokeToken(Page):
         """End it, or answer with the list and why not."""
         try:
             with _door(request):
-                tokens.revoke(
+                ended = tokens.revoke(
                     self.kwargs["token_id"], actor=request.user, reason=request.POST.get("reason", "")
                 )
         except Refused as refused:
             page = TokensPage()
             page.setup(request)
             return page.whole({"refusal": str(refused)}, 409)
+        messages.success(request, _("The token “%(name)s” is revoked.") % {"name": ended.name})
         return _back()
 
 

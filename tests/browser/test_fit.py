@@ -8,6 +8,7 @@ from django.urls import reverse
 from jobs.handlers import Options
 from jobs.ledger.clock import clock
 from jobs.models import Job
+from jobs.operations import tokens
 from tests.console import matters
 
 pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
@@ -35,7 +36,7 @@ def admin(person):
 
 
 @pytest.fixture(scope="module")
-def known(person):
+def known(admin):
     """Pages about things with names as long as they may be, by a name for the page."""
     now = clock()
     kind = "documents.reconcile_what_a_team_that_likes_words_has_to_say_of_it"
@@ -43,6 +44,14 @@ def known(person):
     job = Job.objects.enqueue(kind, {"n": 1}, options=options, now=now).job_id
     case = matters.open_case(label="INV-4402 to baltic-lines", amount="1240000.00", opened=now, sla=-4000)
     matters.alter(case, effect_kind=kind)
+    tokens.issue(
+        UNBROKEN[: tokens.LONGEST_NAME],
+        owner=admin,
+        actor=admin,
+        scopes=["jobs:read"],
+        days=9,
+        reason="r",
+    )
     return {
         "overview": reverse("admin:index"),
         "inbox": reverse("admin:inbox"),
@@ -89,3 +98,15 @@ def test_facts_of_a_printed_case_file_stand_side_by_side_and_not_on_one_another(
     )
     assert page.locator(".facts dd").count() >= 5
     assert wide == []
+
+
+def test_what_stands_in_a_menu_does_not_stand_on_one_another(window, admin):
+    page = window(who=admin)
+    page.goto(reverse("admin:jobs"))
+    page.locator("summary", has_text="Views").click()
+    fields = page.locator(".keep input:not([type=hidden]), .keep button").evaluate_all(
+        "all => all.map((part) => part.getBoundingClientRect()).map((box) => [box.top, box.bottom])"
+    )
+    name, shared, keep = fields[:3]
+    assert name[1] + 4 <= shared[0]
+    assert shared[1] + 4 <= keep[0]

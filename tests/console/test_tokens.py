@@ -51,6 +51,7 @@ def test_secret_is_shown_once_and_works_until_it_is_ended(admin):
     assert (token.scopes, token.queues) == (["jobs:read"], ["mail", "print"])
     gone = admin.post(reverse("admin:token-revoke", args=[token.pk]), {"reason": "leaked"})
     assert gone.status_code == 302
+    assert "is revoked." in admin.get(PAGE).content.decode()
     assert Api(secret).look("/jobs").status_code == 401
     entries = AuditEntry.objects.order_by("seq")
     assert [(e.action, e.actor, e.reason) for e in entries] == [
