@@ -96,8 +96,8 @@ class Environment:
         visible = "required" if default is REQUIRED else shown or str(default)
         self.declared.append(Declared(name, visible, meaning))
         value = self.values.get(name)
-        if value is not None and ("\0" in value or "\n" in value):
-            _refuse(name, "must be one line of plain text")
+        if value is not None and ("\0" in value or "\n" in value or not _is_utf8(value)):
+            _refuse(name, "must be one line of plain text in UTF-8")
         if value is None and default is REQUIRED:
             _refuse(name, "is not set: `make setup` writes one to var/env, or set it in the environment")
         return str(default) if value is None else value
@@ -186,6 +186,15 @@ def _postgresql(name: str, url: str) -> dict[str, Any]:
         "PORT": parts.pop("port", ""),
         "OPTIONS": parts,
     }
+
+
+def _is_utf8(value: str) -> bool:
+    """Return whether the environment held text: other bytes come as lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refuse(name: str, sentence: str) -> NoReturn:

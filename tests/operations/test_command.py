@@ -169,6 +169,8 @@ def test_bad_usage_is_refused_before_anything_is_asked(ada):
         effects("rule", matter.case.id, "happened", "--as", "ada", "--reason", "x")
     with pytest.raises(CommandError):
         rule(matter, "happened", "ada", "--response", "{")
+    with pytest.raises(CommandError, match="JSON is needed"):
+        rule(matter, "happened", "ada", "--response", "[" * 100_000)
     with pytest.raises(CommandError):
         rule(matter, "retry", "ada")
 

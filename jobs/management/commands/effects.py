@@ -134,7 +134,11 @@ class Command(shell.OperatorCommand):
         document: dict[str, Any] = {"case": case.id, "verdict": done.verdict.value, "audit": done.audit_seq}
         if isinstance(done, Proposed):
             text = _("Asked for %(verdict)s; another person decides on proposal %(id)s until %(until)s.")
-            shown = {"verdict": done.verdict.value, "id": done.proposal_id, "until": done.expires_at}
+            shown = {
+                "verdict": done.verdict.value,
+                "id": done.proposal_id,
+                "until": printed.plain(done.expires_at),
+            }
             document |= {"proposal": done.proposal_id, "expires_at": done.expires_at}
         else:
             text = _("Ruled %(verdict)s: the effect is %(effect)s, the job %(job)s.")
@@ -208,5 +212,5 @@ def _as(parser: ArgumentParser, *, required: bool = True, text: str = "") -> Non
 def _json(text: str) -> Any:
     try:
         return json.loads(shell.text(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ArgumentTypeError(_("JSON is needed")) from None
