@@ -65,7 +65,7 @@ class Lasting(Network):
 @pytest.fixture
 def network():
     with Server() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
 
