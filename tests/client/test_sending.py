@@ -103,6 +103,13 @@ def test_what_could_be_done_twice_is_sent_again_only_where_nothing_was_done(netw
     assert len(network.keys) == requests
 
 
+def test_a_server_that_says_to_come_again_at_once_is_not_asked_without_a_pause(network):
+    network.answers = [NOT_YET] * 1000
+    with Client(network.url, "t", patience=0.5) as client, pytest.raises(Problem):
+        client.enqueue("k")
+    assert len(network.keys) < 20
+
+
 def test_what_is_refused_for_good_is_not_sent_again(network):
     network.answers = [(409, problem("key-conflict", "not_started", retryable=False))]
     with Client(network.url, "t") as client, pytest.raises(KeyConflict):
