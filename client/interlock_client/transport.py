@@ -113,7 +113,8 @@ class Transport:
                 if not retryable or not (repeatable or error.outcome == "not_started"):
                     raise
                 told = error.retry_after if isinstance(error, Problem) else None
-                delay = pause * random.uniform(0.5, 1.0) if told is None else told
+                # A proxy may say 0: that is no reason to ask without a pause.
+                delay = max(pause * random.uniform(0.5, 1.0), told or 0.0)
                 if time.monotonic() + delay >= end:
                     raise
                 time.sleep(delay)

@@ -82,7 +82,7 @@ class Worker:
         self._asked = threading.Event()
         self._settled = threading.Event()
         self._wake = threading.Event()
-        """Ends the pause between two renewals."""
+        """Ends the pause between two renewals, or has it measured anew."""
         self._lock = threading.Lock()
         self._held: dict[str, Claimed] = {}
         self._gone: dict[str, float] = {}
@@ -173,6 +173,8 @@ class Worker:
             )
             with self._lock:
                 self._held |= {one.attempt_id: one for one in got}
+            if got:
+                self._wake.set()
             for one in got:
                 self._todo.put(one)
             self._asked.wait(pause)
@@ -335,10 +337,14 @@ class Worker:
     def _renew(self) -> None:
         """Renew in the background, until all is settled; handlers hear of what is lost at their next step."""
         told = False
+        last = boottime()
         while not self._settled.is_set():
-            self._wake.wait(self._interval())
+            self._wake.wait(max(0.0, last + self._interval() - boottime()))
             self._wake.clear()
             stopping = self._asked.is_set()
+            if boottime() < last + self._interval() and (told or not stopping):
+                continue  # a claim brought a shorter lease: wait anew, and not as long
+            last = boottime()
             with self._lock:
                 held = [one for one in self._held.values() if not one.lost]
             if not held and (told or not stopping):

@@ -22,7 +22,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs.api import filters, schema
+from jobs.api import filters, limits, schema
 from jobs.api.auth import Caller
 from jobs.api.fields import parse_uuid
 from jobs.api.paging import wrong
@@ -89,6 +89,7 @@ def _check_body(request: Request, *, limit: int) -> None:
         raise Problem("length-required", _("Send the file with a Content-Length."))
     if len(length) > 18 or int(length) > limit:
         raise Problem("body-too-large", _("A file has at most %(limit)s bytes.") % {"limit": limit})
+    limits.check_coding(meta)
     if meta.get("CONTENT_TYPE", "").strip().lower() != Bytes.media_type:
         raise Problem("unsupported-media-type", _("Send application/octet-stream."))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -29,11 +30,16 @@ def check_body(request: Request, *, limit: int) -> None:
         raise Problem("length-required", _("Content-Length is not a number of bytes."))
     if len(length) > 18 or int(length) > limit:
         raise Problem("body-too-large", _("A body has at most %(limit)s bytes.") % {"limit": limit})
+    check_coding(meta)
+    if int(length) and not _JSON.fullmatch(meta.get("CONTENT_TYPE", "").strip()):
+        raise Problem("unsupported-media-type", _("Send application/json in UTF-8."))
+
+
+def check_coding(meta: Mapping[str, Any]) -> None:
+    """Refuse a body that is packed: nobody here would unpack it."""
     packed = meta.get("HTTP_CONTENT_ENCODING", "")
     if packed and packed.lower() != "identity":
         raise Problem("unsupported-media-type", _("Send the body as it is, not compressed."))
-    if int(length) and not _JSON.fullmatch(meta.get("CONTENT_TYPE", "").strip()):
-        raise Problem("unsupported-media-type", _("Send application/json in UTF-8."))
 
 
 class StrictJSONParser(BaseParser):

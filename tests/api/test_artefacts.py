@@ -91,6 +91,7 @@ def test_too_long_a_file_another_type_and_an_unknown_length_are_refused(remote, 
     lease = remote.take()["lease"]
     assert upload(remote, lease).status_code == 413
     assert upload(remote, lease, b"short", kind="text/plain").status_code == 415
+    assert upload(remote, lease, b"short", HTTP_CONTENT_ENCODING="gzip").status_code == 415
     assert upload(remote, lease, b"short", CONTENT_LENGTH="").status_code == 411
     assert not default_storage.exists("attempts")
 

@@ -7,10 +7,12 @@ import pytest
 
 from interlock_client import Client, Effect, Fail, Kind, Sent, Skip, Wait, Worker
 from jobs import effect_kinds
+from jobs.api import room
 from jobs.effect_kinds import effect_kind
 from jobs.handlers import Options
 from jobs.models import ApiToken, EffectSlot, Evidence, Job
 from jobs.status import EffectStatus, JobStatus
+from tests import build
 from tests.api.caller import ROOT, operator, secret
 from tests.api.test_waiting import until
 
@@ -79,10 +81,14 @@ BAD_ENDS = {
 
 
 @pytest.fixture
-def client(transactional_db, live_server):
+def client(transactional_db, live_server, monkeypatch):
+    monkeypatch.setattr(room, "QUIET_SECONDS", 0.05)
     token = secret(*ApiToken.SCOPES, owner=operator())
     with Client(live_server.url + ROOT, token) as client:
         yield client
+    for thread in threading.enumerate():
+        if thread.name in ("waiting", "listener"):
+            thread.join(30)  # it listens no longer than somebody waits
 
 
 @pytest.fixture
@@ -151,3 +157,34 @@ def test_what_was_sent_is_known_to_have_been_whatever_the_answer_looks_like(clie
     assert Evidence.objects.get(source="report").reference == slot.reference
     assert Job.objects.get().status == JobStatus.SUCCEEDED
     assert len(sent) == 1
+
+
+def test_a_lease_shorter_than_the_heartbeat_is_renewed_in_time(client):
+    job = enqueue("short")
+    build.edit(job, lease_seconds=3)
+    seen = threading.Event()
+
+    def short(ctx):
+        seen.wait(60)
+        ctx.checkpoint()
+        return 1
+
+    worker = Worker(client, queues=["default"], kinds=[Kind("short", short)])
+    running = threading.Thread(target=worker.run)
+    running.start()
+
+    def lease():
+        return Job.objects.values_list("lease_expires_at", flat=True).get(pk=job)
+
+    try:
+        until(lease)
+        first = lease()
+        until(lambda: lease() != first)
+        seen.set()
+        until(lambda: Job.objects.get(pk=job).finished_at)
+    finally:
+        seen.set()
+        worker.stop()
+        running.join()
+    ended = Job.objects.get(pk=job)
+    assert (ended.status, ended.attempt_count) == (JobStatus.SUCCEEDED, 1)

@@ -65,7 +65,7 @@ class Lasting(Network):
 @pytest.fixture
 def network():
     with Server() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
 
@@ -101,6 +101,13 @@ def test_what_could_be_done_twice_is_sent_again_only_where_nothing_was_done(netw
     with Client(network.url, "t") as client, refused:
         client.transport.send("POST", "x", {}, repeatable=False)
     assert len(network.keys) == requests
+
+
+def test_a_server_that_says_to_come_again_at_once_is_not_asked_without_a_pause(network):
+    network.answers = [NOT_YET] * 1000
+    with Client(network.url, "t", patience=0.5) as client, pytest.raises(Problem):
+        client.enqueue("k")
+    assert len(network.keys) < 20
 
 
 def test_what_is_refused_for_good_is_not_sent_again(network):
