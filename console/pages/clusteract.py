@@ -51,7 +51,7 @@ class QueueAct(Act):
         return f"{self.verb}: {self.queue}"
 
     def seen(self) -> dict[str, Any]:
-        return {"queue": self.queue}
+        return {"queue": self.queue, "paused_by": self.pause.paused_by if self.pause is not None else ""}
 
     def back_url(self) -> str:
         return reverse("admin:queues")
@@ -76,7 +76,13 @@ class PauseQueue(QueueAct):
 
     def act(self, data: dict[str, Any]) -> None:
         until = self.form_sent.end(self.around.now)
-        cluster.pause_queue(data["queue"], actor=self.request.user, reason=data["reason"], until=until)
+        cluster.pause_queue(
+            data["queue"],
+            actor=self.request.user,
+            reason=data["reason"],
+            until=until,
+            seen_by=data["paused_by"],
+        )
         if until is None:
             self.tell(_("Queue %(queue)s is paused until a person resumes it.") % {"queue": data["queue"]})
         else:
@@ -92,9 +98,6 @@ class ResumeQueue(QueueAct):
     """Open one queue again."""
 
     verb, icon = gettext_lazy("Resume the queue"), "play"
-
-    def seen(self) -> dict[str, Any]:
-        return super().seen() | {"paused_by": self.pause.paused_by if self.pause is not None else ""}
 
     def closed(self) -> str:
         return "" if self.pause is not None else _("The queue is open.")

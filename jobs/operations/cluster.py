@@ -57,11 +57,19 @@ def open_claims(*, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> bo
 
 
 def pause_queue(
-    name: str, *, actor: Any, reason: str, until: datetime | None = None, using: str = DEFAULT_DB_ALIAS
+    name: str,
+    *,
+    actor: Any,
+    reason: str,
+    until: datetime | None = None,
+    seen_by: str | None = None,
+    using: str = DEFAULT_DB_ALIAS,
 ) -> None:
-    """Stop claims of one queue, for good or until an instant; its running jobs go on."""
+    """Stop claims of one queue, for good or until an instant; with `seen_by` only in place of that person's."""
     by = admit(actor, PAUSE).signature
-    _unless_held(lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason), using)
+    _unless_held(
+        lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason, seen_by=seen_by), using
+    )
 
 
 def resume_queue(

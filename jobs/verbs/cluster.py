@@ -111,10 +111,13 @@ class ClusterVerbs(Verbs):
         actor: str,
         reason: str,
         until: datetime | None = None,
+        seen_by: str | None = None,
         now: datetime | None = None,
     ) -> None:
         """Stop claims of one queue, for good or `until` an instant. No claim lands after this returned.
 
+        With `seen_by` (empty: it was seen open) only that person's pause is replaced: Refused QUEUE_MOVED
+        names who paused it since.
         Raises InvalidJob naming `until` or the queue for what is no instant to come and no name of a queue.
         """
         need_reason(reason)
@@ -122,6 +125,8 @@ class ClusterVerbs(Verbs):
 
         def work(session: Session) -> None:
             before = scheduler.pauses(session, name)
+            if seen_by is not None and (other := scheduler.paused_by(session, name)) not in ("", seen_by):
+                raise Refused("QUEUE_MOVED", queue=name, by=other)
             if not scheduler.pause(session, name, until=until, actor=actor, reason=reason):
                 raise InvalidJob("until", "an instant that is still to come")
             _record_queue(session, "pause_queue", name, before, actor=actor, reason=reason)

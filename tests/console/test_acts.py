@@ -216,6 +216,21 @@ def test_pause_until_a_time_that_has_passed_is_refused_at_its_field(operator):
     assert not Queue.objects.exists()
 
 
+def test_pause_of_another_that_was_not_seen_is_not_replaced(operator):
+    url = reverse("admin:queue-pause") + "?queue=mail"
+    sent = {"queue": "mail", "paused_by": "", "reason": "a short maintenance", "length": "15"}
+    Job.objects.pause_queue("mail", actor="ann", reason="till I have looked")
+    refused = operator.post(url, sent)
+    assert refused.status_code == 409
+    assert "ann has paused the queue mail anew" in text_of(refused)
+    assert "till I have looked" in text_of(refused)
+    assert "a short maintenance" in text_of(refused)
+    assert Queue.objects.get().paused_until is None
+    assert 'name="paused_by" value="ann"' in refused.content.decode()
+    assert operator.post(url, sent | {"paused_by": "ann"}).status_code == 302
+    assert Queue.objects.get().paused_by == "operator-1"
+
+
 def test_worker_that_no_database_could_name_is_not_found(operator):
     sent = {"worker": "a\0b", "reason": "my own words"}
     assert operator.post(reverse("admin:worker-fence"), sent).status_code == 404
