@@ -147,6 +147,13 @@ class QueueForm(ReasonForm):
     paused_by = forms.CharField(max_length=150, strip=False, widget=forms.HiddenInput)
 
 
+class OpenForm(ReasonForm):
+    """Also who was seen to have closed claims."""
+
+    what_was_seen = ("closed_by",)
+    closed_by = forms.CharField(max_length=150, strip=False, required=False, widget=forms.HiddenInput)
+
+
 class WorkerForm(ReasonForm):
     """Also which worker."""
 

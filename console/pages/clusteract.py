@@ -200,6 +200,17 @@ class SchedulerAct(Act):
         to = "admin:drain" if self.request.GET.get("from") == "drain" else "admin:scheduler"
         return reverse(to)
 
+    def moved(self, refused: Refused) -> str:
+        row = self.around.scheduler
+        if row.changed_at is None:
+            return ""
+        at = wording.clock(row.changed_at, self.around.now)
+        return _("%(by)s changed it at %(at)s: %(reason)s") % {
+            "by": row.changed_by,
+            "at": at,
+            "reason": row.reason,
+        }
+
     def page(self) -> dict[str, Any]:
         return super().page() | {"scheduler": self.around.scheduler}
 
@@ -228,6 +239,10 @@ class OpenClaims(SchedulerAct):
     """Let workers claim again."""
 
     verb, icon = gettext_lazy("Open claims"), "play"
+    form_class = actforms.OpenForm
+
+    def seen(self) -> dict[str, Any]:
+        return {"closed_by": self.around.scheduler.changed_by}
 
     def closed(self) -> str:
         return "" if not self.around.scheduler.claims_open else _("Claims are open.")
@@ -239,7 +254,7 @@ class OpenClaims(SchedulerAct):
         ]
 
     def act(self, data: dict[str, Any]) -> None:
-        done = cluster.open_claims(actor=self.request.user, reason=data["reason"])
+        done = cluster.open_claims(actor=self.request.user, reason=data["reason"], seen_by=data["closed_by"])
         self.tell(_("Claims are open.") if done else _("Claims were open already; nothing was changed."))
 
 
@@ -292,17 +307,6 @@ class RaiseEpoch(SchedulerAct):
 
     def form(self) -> Any:
         return actforms.RaiseForm(self.request.POST, place=environment.word())
-
-    def moved(self, refused: Refused) -> str:
-        row = self.around.scheduler
-        if row.changed_at is None:
-            return ""
-        at = wording.clock(row.changed_at, self.around.now)
-        return _("%(by)s changed it at %(at)s: %(reason)s") % {
-            "by": row.changed_by,
-            "at": at,
-            "reason": row.reason,
-        }
 
     def act(self, data: dict[str, Any]) -> None:
         new = cluster.raise_epoch(

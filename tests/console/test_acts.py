@@ -231,6 +231,21 @@ def test_pause_of_another_that_was_not_seen_is_not_replaced(operator):
     assert Queue.objects.get().paused_by == "operator-1"
 
 
+def test_claims_that_another_closed_since_are_not_opened(admin):
+    url = reverse("admin:claims-open")
+    Job.objects.close_claims(actor="ann", reason="release")
+    seen = found(r'name="closed_by" value="([^"]*)"', admin.get(url).content.decode())
+    Job.objects.open_claims(actor="ann", reason="released")
+    Job.objects.close_claims(actor="bob", reason="it loses money")
+    refused = admin.post(url, {"closed_by": seen, "reason": "the release is over"})
+    assert refused.status_code == 409
+    assert "Since you looked, bob has closed claims" in text_of(refused)
+    assert "it loses money" in text_of(refused)
+    assert not Scheduler.objects.get().claims_open
+    assert admin.post(url, {"closed_by": "bob", "reason": "he agrees"}).status_code == 302
+    assert Scheduler.objects.get().claims_open
+
+
 def test_worker_that_no_database_could_name_is_not_found(operator):
     sent = {"worker": "a\0b", "reason": "my own words"}
     assert operator.post(reverse("admin:worker-fence"), sent).status_code == 404
