@@ -103,10 +103,11 @@ class ReviseForm(JobForm):
 
 
 class PauseForm(ReasonForm):
-    """Also which queue, and until when."""
+    """Also which queue, whose pause was seen, if any, and until when."""
 
-    what_was_seen = ("queue",)
+    what_was_seen = ("queue", "paused_by")
     queue = forms.CharField(max_length=100, widget=forms.HiddenInput)
+    paused_by = forms.CharField(max_length=150, strip=False, required=False, widget=forms.HiddenInput)
     length = forms.ChoiceField(
         label=gettext_lazy("Until when"),
         choices=[
@@ -144,6 +145,13 @@ class QueueForm(ReasonForm):
     what_was_seen = ("queue", "paused_by")
     queue = forms.CharField(max_length=100, widget=forms.HiddenInput)
     paused_by = forms.CharField(max_length=150, strip=False, widget=forms.HiddenInput)
+
+
+class OpenForm(ReasonForm):
+    """Also who was seen to have closed claims."""
+
+    what_was_seen = ("closed_by",)
+    closed_by = forms.CharField(max_length=150, strip=False, required=False, widget=forms.HiddenInput)
 
 
 class WorkerForm(ReasonForm):

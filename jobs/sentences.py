@@ -43,6 +43,7 @@ CATALOGUE: dict[str, Any] = {
     "NOT_CONFIRMED": gettext_noop("Nothing was changed: it was not confirmed by typing “%(words)s”."),
     "QUEUE_OPEN": gettext_noop("The queue %(queue)s is not paused."),
     "QUEUE_MOVED": gettext_noop("Since you looked, %(by)s has paused the queue %(queue)s anew."),
+    "CLAIMS_MOVED": gettext_noop("Since you looked, %(by)s has closed claims or raised the epoch."),
     "TIMELINE_MOVED": gettext_noop(
         "The database is another one than its claims were made in: raise the epoch with a floor first."
     ),

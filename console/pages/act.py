@@ -32,7 +32,7 @@ CODES = {
     "WORKER_UNKNOWN": 404,
 }
 """Refusals that have an answer of their own; every other one is a conflict with what is."""
-MOVED = ("VERSION", "EPOCH_MOVED", "QUEUE_MOVED")
+MOVED = ("VERSION", "EPOCH_MOVED", "QUEUE_MOVED", "CLAIMS_MOVED")
 """Refusals that say: the world is not what the form was filled in for."""
 
 

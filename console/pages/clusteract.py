@@ -51,7 +51,7 @@ class QueueAct(Act):
         return f"{self.verb}: {self.queue}"
 
     def seen(self) -> dict[str, Any]:
-        return {"queue": self.queue}
+        return {"queue": self.queue, "paused_by": self.pause.paused_by if self.pause is not None else ""}
 
     def back_url(self) -> str:
         return reverse("admin:queues")
@@ -76,7 +76,13 @@ class PauseQueue(QueueAct):
 
     def act(self, data: dict[str, Any]) -> None:
         until = self.form_sent.end(self.around.now)
-        cluster.pause_queue(data["queue"], actor=self.request.user, reason=data["reason"], until=until)
+        cluster.pause_queue(
+            data["queue"],
+            actor=self.request.user,
+            reason=data["reason"],
+            until=until,
+            seen_by=data["paused_by"],
+        )
         if until is None:
             self.tell(_("Queue %(queue)s is paused until a person resumes it.") % {"queue": data["queue"]})
         else:
@@ -92,9 +98,6 @@ class ResumeQueue(QueueAct):
     """Open one queue again."""
 
     verb, icon = gettext_lazy("Resume the queue"), "play"
-
-    def seen(self) -> dict[str, Any]:
-        return super().seen() | {"paused_by": self.pause.paused_by if self.pause is not None else ""}
 
     def closed(self) -> str:
         return "" if self.pause is not None else _("The queue is open.")
@@ -200,6 +203,17 @@ class SchedulerAct(Act):
         to = "admin:drain" if self.request.GET.get("from") == "drain" else "admin:scheduler"
         return reverse(to)
 
+    def moved(self, refused: Refused) -> str:
+        row = self.around.scheduler
+        if row.changed_at is None:
+            return ""
+        at = wording.clock(row.changed_at, self.around.now)
+        return _("%(by)s changed it at %(at)s: %(reason)s") % {
+            "by": row.changed_by,
+            "at": at,
+            "reason": row.reason,
+        }
+
     def page(self) -> dict[str, Any]:
         return super().page() | {"scheduler": self.around.scheduler}
 
@@ -228,6 +242,10 @@ class OpenClaims(SchedulerAct):
     """Let workers claim again."""
 
     verb, icon = gettext_lazy("Open claims"), "play"
+    form_class = actforms.OpenForm
+
+    def seen(self) -> dict[str, Any]:
+        return {"closed_by": self.around.scheduler.changed_by}
 
     def closed(self) -> str:
         return "" if not self.around.scheduler.claims_open else _("Claims are open.")
@@ -239,7 +257,7 @@ class OpenClaims(SchedulerAct):
         ]
 
     def act(self, data: dict[str, Any]) -> None:
-        done = cluster.open_claims(actor=self.request.user, reason=data["reason"])
+        done = cluster.open_claims(actor=self.request.user, reason=data["reason"], seen_by=data["closed_by"])
         self.tell(_("Claims are open.") if done else _("Claims were open already; nothing was changed."))
 
 
@@ -292,17 +310,6 @@ class RaiseEpoch(SchedulerAct):
 
     def form(self) -> Any:
         return actforms.RaiseForm(self.request.POST, place=environment.word())
-
-    def moved(self, refused: Refused) -> str:
-        row = self.around.scheduler
-        if row.changed_at is None:
-            return ""
-        at = wording.clock(row.changed_at, self.around.now)
-        return _("%(by)s changed it at %(at)s: %(reason)s") % {
-            "by": row.changed_by,
-            "at": at,
-            "reason": row.reason,
-        }
 
     def act(self, data: dict[str, Any]) -> None:
         new = cluster.raise_epoch(

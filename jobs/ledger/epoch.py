@@ -60,6 +60,12 @@ UPDATE jobs_queue SET paused_at = NULL, paused_until = NULL, paused_by = %(actor
 RETURNING name
 """
 
+PAUSED_BY = """
+WITH t AS (SELECT {clock} AS now)
+SELECT q.paused_by FROM jobs_queue AS q CROSS JOIN t
+ WHERE q.name = %(name)s AND q.paused_at IS NOT NULL AND (q.paused_until IS NULL OR q.paused_until > t.now)
+"""
+
 PAUSES = """
 SELECT paused_at, paused_until, paused_by FROM jobs_queue WHERE name = %(name)s
 """
@@ -133,6 +139,11 @@ def pause(session: Session, name: str, *, until: Any, actor: str, reason: str) -
     """Close one queue to claims; False where `until` is no instant to come. What goes on keeps its begin."""
     text = PAUSE.replace("%(until)s", "%(until)s::timestamptz") if session.locks_rows else PAUSE
     return bool(session.run(text, name=name, until=until, actor=actor, reason=reason))
+
+
+def paused_by(session: Session, name: str) -> str:
+    """Return who has paused a queue that is paused at this moment; empty where nobody has."""
+    return "".join(row[0] for row in session.run(PAUSED_BY, name=name))
 
 
 def pauses(session: Session, name: str, *, hold: bool = False) -> dict[str, str | None]:

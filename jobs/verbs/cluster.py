@@ -58,11 +58,17 @@ class ClusterVerbs(Verbs):
 
         return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
 
-    def open_claims(self, *, actor: str, reason: str, now: datetime | None = None) -> bool:
-        """Let workers claim again; False when they could. Raises Refused TIMELINE_MOVED after a failover."""
+    def open_claims(
+        self, *, actor: str, reason: str, seen_by: str | None = None, now: datetime | None = None
+    ) -> bool:
+        """Let workers claim again; False when they could.
+
+        Raises Refused TIMELINE_MOVED after a failover, and CLAIMS_MOVED where another than `seen_by` has
+        closed them since, or raised the epoch.
+        """
         if timeline.moved(self.db):
             raise Refused("TIMELINE_MOVED")
-        opened = self._set_claims(True, actor, reason, now)
+        opened = self._set_claims(True, actor, reason, now, seen_by)
         if opened:
             timeline.forget_note(self.db)  # the clock's mark was forgotten if it lay ahead
         return opened
@@ -71,11 +77,15 @@ class ClusterVerbs(Verbs):
         """Stop every claim; running jobs go on. False when closed. No claim lands after this returned."""
         return self._set_claims(False, actor, reason, now)
 
-    def _set_claims(self, claims_open: bool, actor: str, reason: str, now: datetime | None) -> bool:
+    def _set_claims(
+        self, claims_open: bool, actor: str, reason: str, now: datetime | None, seen_by: str | None = None
+    ) -> bool:
         need_reason(reason)
 
         def work(session: Session) -> bool:
             before = scheduler.read(session)
+            if seen_by not in (None, before.changed_by) and not before.claims_open:
+                raise Refused("CLAIMS_MOVED", by=before.changed_by)
             done = scheduler.set_claims(session, claims_open=claims_open, actor=actor, reason=reason)
             if done:
                 verb = "open_claims" if claims_open else "close_claims"
@@ -111,10 +121,13 @@ class ClusterVerbs(Verbs):
         actor: str,
         reason: str,
         until: datetime | None = None,
+        seen_by: str | None = None,
         now: datetime | None = None,
     ) -> None:
         """Stop claims of one queue, for good or `until` an instant. No claim lands after this returned.
 
+        With `seen_by` (empty: it was seen open) only that person's pause is replaced: Refused QUEUE_MOVED
+        names who paused it since.
         Raises InvalidJob naming `until` or the queue for what is no instant to come and no name of a queue.
         """
         need_reason(reason)
@@ -122,6 +135,8 @@ class ClusterVerbs(Verbs):
 
         def work(session: Session) -> None:
             before = scheduler.pauses(session, name)
+            if seen_by is not None and (other := scheduler.paused_by(session, name)) not in ("", seen_by):
+                raise Refused("QUEUE_MOVED", queue=name, by=other)
             # A local time that was taken for UTC: everybody would believe in a pause that is over.
             if not scheduler.pause(session, name, until=until, actor=actor, reason=reason):
                 raise InvalidJob("until", "an instant that is still to come")

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from jobs.models import ApiToken, AuditEntry, Case, Comment, Proposal, Ruling
 from jobs.status import EffectStatus
-from tests import build
 from tests.api.caller import Api, operator, secret
+from tests.console.matters import alter
 from tests.operations import scene
 
 
@@ -90,8 +90,7 @@ def test_case_whose_take_has_run_out_is_told_as_nobodys(ops):
     address = f"/cases/{matter.case.id}"
     version = look(ops, matter)["version"]
     assert ops.send({"version": version, "minutes": 5}, f"{address}/take").json()["owner"] == "operator"
-    with build.unguarded():
-        Case.objects.update(owned_until=timezone.now() - timedelta(seconds=1))
+    alter(Case.objects.get(), owned_until=timezone.now() - timedelta(seconds=1))
     assert look(ops, matter)["owner"] == ""
     assert [case["owner"] for case in ops.look("/cases?owner=nobody").json()["results"]] == [""]
 

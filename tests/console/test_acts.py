@@ -219,6 +219,36 @@ def test_pause_until_a_time_that_has_passed_is_refused_at_its_field(operator):
     assert not Queue.objects.exists()
 
 
+def test_pause_of_another_that_was_not_seen_is_not_replaced(operator):
+    url = reverse("admin:queue-pause") + "?queue=mail"
+    sent = {"queue": "mail", "paused_by": "", "reason": "a short maintenance", "length": "15"}
+    Job.objects.pause_queue("mail", actor="ann", reason="till I have looked")
+    refused = operator.post(url, sent)
+    assert refused.status_code == 409
+    assert "ann has paused the queue mail anew" in text_of(refused)
+    assert "till I have looked" in text_of(refused)
+    assert "a short maintenance" in text_of(refused)
+    assert Queue.objects.get().paused_until is None
+    assert 'name="paused_by" value="ann"' in refused.content.decode()
+    assert operator.post(url, sent | {"paused_by": "ann"}).status_code == 302
+    assert Queue.objects.get().paused_by == "operator-1"
+
+
+def test_claims_that_another_closed_since_are_not_opened(admin):
+    url = reverse("admin:claims-open")
+    Job.objects.close_claims(actor="ann", reason="release")
+    seen = found(r'name="closed_by" value="([^"]*)"', admin.get(url).content.decode())
+    Job.objects.open_claims(actor="ann", reason="released")
+    Job.objects.close_claims(actor="bob", reason="it loses money")
+    refused = admin.post(url, {"closed_by": seen, "reason": "the release is over"})
+    assert refused.status_code == 409
+    assert "Since you looked, bob has closed claims" in text_of(refused)
+    assert "it loses money" in text_of(refused)
+    assert not Scheduler.objects.get().claims_open
+    assert admin.post(url, {"closed_by": "bob", "reason": "he agrees"}).status_code == 302
+    assert Scheduler.objects.get().claims_open
+
+
 def test_worker_that_no_database_could_name_is_not_found(operator):
     sent = {"worker": "a\0b", "reason": "my own words"}
     assert operator.post(reverse("admin:worker-fence"), sent).status_code == 404

@@ -555,7 +555,8 @@ def test_what_others_wrote_stays_text(browse, evil):
         assert answer.status_code in (200, 400, 409)
         assert not TAGS.search(body)
         assert "14" + "2026" not in body
-    assert sum(html.escape(evil[:8])[:8] in a.content.decode() for a in answers) >= 5
+    begins = html.escape(evil[:8])[:8].replace("\u202e", "\\u202e")
+    assert sum(begins in a.content.decode() for a in answers) >= 5
 
 
 def test_no_page_of_a_case_has_a_script_or_a_style_of_its_own(browse):

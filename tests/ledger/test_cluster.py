@@ -137,6 +137,17 @@ def test_pause_after_one_that_is_over_begins_anew():
     assert (row.paused_at, row.paused_until, row.paused_by) == (at(60), at(90), "bob")
 
 
+def test_pause_on_what_was_seen_replaces_no_other_but_what_is_over():
+    V.pause_queue(QUEUE, **BY, until=at(60), now=at(1))
+    for seen in ("", "bob"):
+        with pytest.raises(Refused) as refused:
+            V.pause_queue(QUEUE, actor="eve", reason="r", seen_by=seen, now=at(60) - TICK)
+        assert (refused.value.code, refused.value.params["by"]) == ("QUEUE_MOVED", "ann")
+    V.pause_queue(QUEUE, actor="bob", reason="r", until=at(70), seen_by="ann", now=at(5))
+    V.pause_queue(QUEUE, actor="eve", reason="r", seen_by="", now=at(70))
+    assert Queue.objects.get().paused_by == "eve"
+
+
 @pytest.mark.parametrize("end", [at(0), at(5)])
 def test_pause_that_would_be_over_at_once_is_refused_and_ends_no_other(end):
     V.pause_queue(QUEUE, **BY, now=at(1))
