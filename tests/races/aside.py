@@ -44,19 +44,25 @@ class Aside(threading.Thread):
         return execute(sql, params, many, context)
 
     def once_it_waits(self) -> Self:
-        """Return when the verb waits for somebody's lock; fails when it ends instead.
+        """Return when the verb waits for somebody's lock; fails when it ends instead."""
+        assert self.comes_to_wait(), "it did not wait"
+        return self
+
+    def comes_to_wait(self) -> bool:
+        """Return True when the verb waits for somebody's lock, False when it has ended instead.
 
         Where the whole file is locked nobody can be asked: there it is enough that it has begun.
         """
         assert self.began.wait(PATIENCE), "it never began"
         while connection.features.has_select_for_update:
-            assert self.is_alive(), "it did not wait"
+            if not self.is_alive():
+                return False
             with connection.cursor() as cursor:
                 cursor.execute("SELECT cardinality(pg_blocking_pids(%s)) > 0", [self.pid])
                 if cursor.fetchone()[0]:
                     break
             self.join(GLANCE)
-        return self
+        return True
 
     def answer(self) -> Any:
         """Wait for the end and return the answer."""

@@ -40,8 +40,10 @@ def outwait(verb: Verb) -> tuple[Outcome, uuid.UUID]:
         with transaction.atomic():
             # A caller that enqueues children and goes on working: it holds the parent's row, changes nothing.
             enqueue(queue=queue(), parent_id=job_of(lease))
-            late = Aside(partial(verb, lease)).once_it_waits()
+            late = Aside(partial(verb, lease))
+            waits = late.comes_to_wait()
             in_time = clock() < lease.lease_expires_at
+            assert waits or not in_time, "it did not wait"
             while clock() <= lease.lease_expires_at:
                 late.join(0.005)
         answer = late.answer()
