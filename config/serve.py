@@ -17,8 +17,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from config import settings
 from config.env import ROOT
@@ -29,6 +30,8 @@ PR_SET_PDEATHSIG = 1
 NEIGHBOURS = 50
 # Longer than the worker's own grace, so that it is the worker that decides what becomes of its jobs.
 PATIENCE_SECONDS = 60
+QUICK_SECONDS = 5.0
+"""A worker that ends sooner than this after its start cannot work here; a later one was fenced or killed."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -47,6 +50,16 @@ class Child:
     name: str
     process: "subprocess.Popen[bytes]"
     ended: int  # a descriptor that becomes readable when it has ended
+    started: float = field(default_factory=time.monotonic)
+
+    def lived(self) -> float:
+        """Return for how many seconds it has run by now."""
+        return time.monotonic() - self.started
+
+    def reap(self) -> int:
+        """Let go of it once it has ended; returns its exit code."""
+        os.close(self.ended)
+        return self.process.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -108,7 +121,10 @@ def start_provider(asked: int) -> Child:
 
 
 def serve(asked: int, listener: socket.socket, beside: Sequence[Child] = ()) -> int:
-    """Run web server and worker on this socket until a signal comes or one of them, or of `beside`, ends."""
+    """Run web server and worker on this socket until a signal comes or one of them, or of `beside`, ends.
+
+    In place of a worker that was fenced or killed another is started, as an init system would.
+    """
     host, port = settings.WEB_HOST, listener.getsockname()[1]
     if port != settings.WEB_PORT:
         print(f"serve: port {settings.WEB_PORT} is taken, so the next free one is used")
@@ -120,7 +136,10 @@ def serve(asked: int, listener: socket.socket, beside: Sequence[Child] = ()) -> 
         children.append(start("worker", WORKER))
         shown = {"0.0.0.0": "localhost", "::": "localhost", "127.0.0.1": "localhost"}.get(host, host)  # noqa: S104
         print(f"serve: http://{shown}:{port}/ (Ctrl-C stops everything)", flush=True)
-        ended = wait(asked, [*children, *beside])
+        while (ended := wait(asked, [*children, *beside])) is children[-1] and ended.lived() > QUICK_SECONDS:
+            code = ended.reap()
+            print(f"serve: the worker ended by itself (code {code}); another one is started", flush=True)
+            children[-1] = start("worker", WORKER)
     finally:
         stop(asked, children)
     if ended:

@@ -155,12 +155,16 @@ PRODUCT = """
 import sys
 from config import serve
 serve.WORKER = {worker!r}
+serve.QUICK_SECONDS = {quick!r}
 sys.exit(serve.main([]))
 """
 
 
-def run_product(folder, worker, **environ):
-    """Start the whole program on a database and a port of its own, with this in the worker's place."""
+def run_product(folder, worker, quick=60.0, **environ):
+    """Start the whole program on a database and a port of its own, with this in the worker's place.
+
+    `quick`: a worker that lives for fewer seconds is not replaced.
+    """
     environ = {
         **os.environ,
         "DATABASE_URL": f"sqlite:///{folder}/product.sqlite3",
@@ -168,7 +172,7 @@ def run_product(folder, worker, **environ):
         "WEB_PORT": "20000",
         **environ,
     }
-    code = PRODUCT.format(worker=worker)
+    code = PRODUCT.format(worker=worker, quick=quick)
     return subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -199,11 +203,24 @@ def test_product_serves_from_an_empty_folder_until_it_is_asked_to_stop(tmp_path)
     assert (tmp_path / "static" / "staticfiles.json").exists()
 
 
-def test_worker_that_ends_by_itself_stops_the_rest_and_is_said(tmp_path):
+def test_worker_that_ends_as_soon_as_it_starts_stops_the_rest_and_is_said(tmp_path):
     program = run_product(tmp_path, ["false"])
     _, err = program.communicate(timeout=60)
     assert program.returncode == 1
     assert "serve: the worker ended by itself (code 1), so the rest was stopped\n" in err
+
+
+def test_worker_that_was_killed_is_replaced_and_the_rest_goes_on(tmp_path):
+    program = run_product(tmp_path, PATIENT, quick=0)
+    assert program.stdout
+    workers = (int(line) for line in program.stdout if line.strip().isdigit())
+    first = next(workers)
+    os.kill(first, signal.SIGKILL)
+    assert next(workers) != first
+    program.send_signal(signal.SIGINT)
+    out, _ = program.communicate(timeout=60)
+    assert program.returncode == 0
+    assert out.endswith("serve: stopped\n")
 
 
 def test_database_that_cannot_be_used_is_one_sentence(tmp_path):
