@@ -223,16 +223,25 @@ def transact(
 ) -> Result:
     """Run `work` in one ledger transaction and return what it returns.
 
-    `durable` refuses to run inside a caller's transaction: a worker's verb must be final when it
-    returns. A person's verb joins the caller's, so that its audit row stands and falls with it; that one
+    `durable` refuses to run inside a caller's transaction, begun by an atomic block or by autocommit turned
+    off: a worker's verb must be final when it returns. A person's verb joins the caller's, so that its audit row stands and falls with it; that one
     must be at READ COMMITTED. `exclusive` is the raise: it waits for every fenced transaction under way.
     A serialisation failure or deadlock is answered by running the whole transaction again, bounded and
     counted; inside a caller's transaction it cannot be, and is raised.
     """
     connection = connections[using]
-    outermost = not connection.in_atomic_block
+    block = connection.in_atomic_block
+    manual = not block and connection.connection is not None and not connection.autocommit
+    outermost = not (block or manual)
+    if durable and manual:
+        # Django's own refusal knows of atomic blocks only, and what this wrote would wait for the caller.
+        raise transaction.TransactionManagementError(
+            "This verb must be final when it returns, so it cannot be called with autocommit off."
+        )
     for attempt in range(RETRIES + 1):
         try:
+            if manual:
+                _begin(connection)
             with transaction.atomic(using=using, durable=durable):
                 if connection.vendor == "postgresql" and (fenced or exclusive):
                     with connection.cursor() as cursor:
@@ -248,6 +257,16 @@ def transact(
             # Jitter, so that the two that met do not meet again.
             time.sleep(random.uniform(0, 0.02) * (attempt + 1))
     raise AssertionError("unreachable")
+
+
+def _begin(connection: Any) -> None:
+    """Begin the caller's transaction where turning autocommit off has not: on SQLite, before the first write.
+
+    And Python knows a write there by its first word, which ours do not begin with.
+    """
+    if connection.vendor == "sqlite" and not connection.connection.in_transaction:
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
 
 
 def _opening(*, exclusive: bool, outermost: bool) -> str:

@@ -92,6 +92,8 @@ class Worker:
         self.passed: dict[str, float] = {}
         self.hungry = True
         """Whether a claim may find something: set by every sign of work, cleared by an empty claim."""
+        self._left_out: frozenset[str] = frozenset()
+        """The kinds that the last claim, which was empty, could not ask for: all their slots were busy."""
         self.findings: Findings | None = None
         self.due_at: float | None = None
         self.stopped = False
@@ -194,7 +196,8 @@ class Worker:
         if not self.kinds:
             self.hungry = False  # knowing none it can only do duties, and a drain of it must end
         asked, kinds = self.room()
-        if not asked or not self.hungry or self.beat.fails_for(2 * self.beat.every):
+        hungry = self.hungry or not self._left_out.isdisjoint(kinds)
+        if not asked or not hungry or self.beat.fails_for(2 * self.beat.every):
             # What is claimed while beats fail would be lost before it ends (bug S35).
             return 0
         self.hungry = False  # before asking, so that what is announced meanwhile is not forgotten
@@ -204,8 +207,12 @@ class Worker:
             self.hungry = True
             raise
         self.passed["claim"] = self.clock()
+        self._left_out = frozenset()
         if got:
             self.hungry = True
+        elif len(kinds) < len(self.kinds):
+            # What is ready may be of the kinds that there was no room for: they are asked for once there is.
+            self._left_out = frozenset(self.kinds).difference(kinds)
         elif self.findings is not None and self.findings.ready:
             # Something is ready, and not for us: its queue is paused, or others hold it.
             self._barren_until = self.clock() + BARREN_SECONDS

@@ -162,8 +162,7 @@ def tidy_connections() -> None:
 
 
 def _tidy(connection: BaseDatabaseWrapper) -> None:
-    # Its own field: get_autocommit() would connect anew for a handler that has closed it.
-    if connection.in_atomic_block or (connection.connection is not None and not connection.autocommit):
+    if connection.in_atomic_block or _has_begun(connection):
         # The handler left a transaction open: nobody will ever end it, and it holds locks.
         log.warning("handler left a transaction open", extra={"database": connection.alias})
         _discard(connection)
@@ -171,8 +170,25 @@ def _tidy(connection: BaseDatabaseWrapper) -> None:
         connection.close_if_unusable_or_obsolete()
 
 
+def _has_begun(connection: BaseDatabaseWrapper) -> bool:
+    """Whether a transaction may be open that is no block: autocommit was turned off, or SQL has begun one."""
+    # Asked of the fields: get_autocommit() would connect anew for a handler that has closed its connection.
+    raw = connection.connection
+    if raw is None:
+        return False
+    if not connection.autocommit:
+        return True
+    if connection.vendor == "sqlite":
+        return bool(raw.in_transaction)
+    return raw.info.transaction_status.name in ("INTRANS", "INERROR")
+
+
 def _discard(connection: BaseDatabaseWrapper) -> None:
     del connections[connection.alias]
-    if connection.connection is not None:
-        with suppress(Exception):  # closing what is broken may break
-            connection.connection.close()
+    raw = connection.connection
+    if raw is None:
+        return
+    with suppress(Exception):  # closing what is broken may break
+        if connection.vendor == "sqlite":
+            raw.rollback()  # it stays open, and locked, for as long as somebody holds a cursor of it
+        raw.close()

@@ -84,6 +84,25 @@ def test_no_more_is_claimed_than_there_are_free_slots() -> None:
     assert scene.claim() == 3
 
 
+def test_an_empty_claim_for_the_kinds_that_have_room_says_nothing_of_those_that_had_none() -> None:
+    async def other() -> None:
+        return None
+
+    task = kind()
+    scene = Scene(kinds=[task.name, kind(other, name="tests.async").name], concurrency=1)
+    jobs = [scene.enqueue(task) for _ in range(2)]
+    assert scene.claim() == 1
+    assert scene.claim() == 0  # the only slot is busy: coroutines alone were asked for, and there are none
+    scene.run()
+    scene.settle()
+    assert scene.claim() == 1
+    scene.run()
+    scene.settle()
+    assert {row(job_id).status for job_id in jobs} == {JobStatus.SUCCEEDED}
+    assert scene.claim() == 0
+    assert not scene.worker.hungry
+
+
 def test_slow_jobs_are_not_claimed_ahead() -> None:
     scene = Scene(kinds=[kind().name], concurrency=2)
     for _ in range(50):

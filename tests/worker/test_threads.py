@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, connections, transaction
+from django.contrib.auth.models import Group
+from django.db import DatabaseError, OperationalError, connection, connections, transaction
 
 from jobs.context import Context, TimedOut
 from jobs.models import Job
@@ -132,23 +135,48 @@ def test_a_handler_past_its_limit_is_failed_while_its_code_runs_and_keeps_its_sl
         wait(stopped)
 
 
-def test_a_transaction_that_a_handler_left_open_does_not_reach_the_next_job() -> None:
-    seen: list[bool] = []
+def _in_a_block() -> None:
+    transaction.atomic().__enter__()
 
-    def handler(leave: bool) -> None:
-        if leave:
-            transaction.atomic().__enter__()
-            Job.objects.exists()
+
+def _without_autocommit() -> None:
+    transaction.set_autocommit(False)
+
+
+def _in_sql() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+
+
+def _in_sql_that_failed() -> None:
+    _in_sql()
+    with suppress(DatabaseError), connection.cursor() as cursor:
+        cursor.execute("INSERT INTO auth_group (name) VALUES (NULL)")
+
+
+@pytest.mark.parametrize("leave", [_in_a_block, _without_autocommit, _in_sql, _in_sql_that_failed])
+def test_a_transaction_that_a_handler_left_open_does_not_reach_the_next_job(
+    leave: Callable[[], None],
+) -> None:
+    def handler(first: bool) -> None:
+        if first:
+            leave()
+            Group.objects.create(name="of the first")
         else:
-            seen.append(connection.in_atomic_block)
+            assert not connection.in_atomic_block
+            Group.objects.create(name="of the second")
 
-    task = kind(handler)
+    def first_leaves(first: bool) -> None:
+        with suppress(DatabaseError):
+            handler(first)
+
+    task = kind(first_leaves)
     run = Running(kinds=[task.name], drain=True, concurrency=1)
-    Job.objects.enqueue_many([(task.name, {"leave": leave}, None) for leave in (True, False)])
+    Job.objects.enqueue_many([(task.name, {"first": first}, None) for first in (True, False)])
     run.start()
     assert run.join() == 0
-    assert seen == [False]
     assert Job.objects.filter(status=JobStatus.SUCCEEDED).count() == 2
+    assert [group.name for group in Group.objects.filter(name__startswith="of the")] == ["of the second"]
 
 
 def test_each_handler_thread_keeps_one_connection_for_all_its_jobs() -> None:
