@@ -224,7 +224,8 @@ def transact(
     """Run `work` in one ledger transaction and return what it returns.
 
     `durable` refuses to run inside a caller's transaction, begun by an atomic block or by autocommit turned
-    off: a worker's verb must be final when it returns. A person's verb joins the caller's, so that its audit row stands and falls with it; that one
+    off: a worker's verb must be final when it returns. A person's verb joins the caller's, so that its audit
+    row stands and falls with it; that one
     must be at READ COMMITTED. `exclusive` is the raise: it waits for every fenced transaction under way.
     A serialisation failure or deadlock is answered by running the whole transaction again, bounded and
     counted; inside a caller's transaction it cannot be, and is raised.
