@@ -200,7 +200,7 @@ class Claim:
     def take(self, *, only_if_ready: bool = False) -> list[Lease]:
         """Do everybody's duties if they are due, then claim."""
         HOUSEKEEPING.turn(self.runtime)
-        if only_if_ready and len(self.queues) * len(self.kinds) <= 100:
+        if only_if_ready:
             session = Session(self.runtime.using, JOB, None)
             if not probe(session, worker=self.worker_id, queues=self.queues, kinds=self.kinds).ready:
                 return []

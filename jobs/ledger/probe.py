@@ -15,10 +15,18 @@ from typing import Any, NamedTuple
 from jobs.ledger.session import Session
 from jobs.outcomes import Lease
 
+PAIRS = 100
+"""Pairs of a queue and a kind that one statement looks at: each is a branch of it."""
+
 READY = """
       (SELECT COUNT(*) FROM (SELECT 1 FROM {table} AS j
-        WHERE j.{queue} = %(queue_NQ)s AND j.{kind} = %(kind_NK)s AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
-        ORDER BY j.{priority} DESC, j.{ready_at}, j.{id} LIMIT 1) AS ready_NQ_NK)
+        WHERE j.{queue} = %(queue_N)s AND j.{kind} = %(kind_N)s AND j.{ready_at} IS NOT NULL AND j.{ready_at} <= t.now
+        ORDER BY j.{priority} DESC, j.{ready_at}, j.{id} LIMIT 1) AS ready_N)
+"""
+
+MORE = """
+WITH t AS MATERIALIZED (SELECT {clock} AS now)
+SELECT READY FROM t
 """
 
 PROBE = """
@@ -69,20 +77,40 @@ class Findings(NamedTuple):
 
 
 @cache
-def probe_text(queues: int, kinds: int) -> str:
-    """Return the probe for that many queues and kinds."""
-    branches = " + ".join(
-        READY.strip().replace("NQ", str(q)).replace("NK", str(k)) for q in range(queues) for k in range(kinds)
-    )
-    names = ", ".join(f"%(queue_{n})s" for n in range(queues)) or "NULL"
-    return PROBE.replace("READY", branches or "0").replace("QUEUES", names)
+def probe_text(queues: int, pairs: int) -> str:
+    """Return the probe for that many queues and pairs."""
+    names = ", ".join(f"%(served_{n})s" for n in range(queues)) or "NULL"
+    return PROBE.replace("READY", _branches(pairs)).replace("QUEUES", names)
+
+
+@cache
+def more_text(pairs: int) -> str:
+    """Return the statement that looks at that many further pairs."""
+    return MORE.replace("READY", _branches(pairs))
+
+
+def _branches(pairs: int) -> str:
+    return " + ".join(READY.strip().replace("_N", f"_{n}") for n in range(pairs)) or "0"
+
+
+def _named(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    named: dict[str, Any] = {f"queue_{n}": queue for n, (queue, _) in enumerate(pairs)}
+    return named | {f"kind_{n}": kind for n, (_, kind) in enumerate(pairs)}
 
 
 def probe(session: Session, *, worker: str, queues: Sequence[str], kinds: Sequence[str]) -> Findings:
-    """Look for work of `queues` and `kinds`, for leases to take back, and for news about `worker`."""
-    names: dict[str, Any] = {f"queue_{n}": queue for n, queue in enumerate(queues)}
-    names |= {f"kind_{n}": kind for n, kind in enumerate(kinds)}
-    row = session.run(probe_text(len(queues), len(kinds)), worker=worker, **names)[0]
+    """Look for work of `queues` and `kinds`, for leases to take back, and for news about `worker`.
+
+    One statement; where there are more than PAIRS of them, others look at the rest until one finds something.
+    """
+    pairs = [(queue, kind) for queue in queues for kind in kinds]
+    served: dict[str, Any] = {f"served_{n}": queue for n, queue in enumerate(queues)}
+    first = pairs[:PAIRS]
+    row = session.run(probe_text(len(queues), len(first)), worker=worker, **served, **_named(first))[0]
+    ready = row[10] > 0 or any(
+        session.run(more_text(len(page)), **_named(page))[0][0]
+        for page in (pairs[start : start + PAIRS] for start in range(PAIRS, len(pairs), PAIRS))
+    )
     now, due, deadline = (session.moment(row[index]) for index in (11, 4, 5))
     assert isinstance(now, datetime)  # noqa: S101
     return Findings(
@@ -97,7 +125,7 @@ def probe(session: Session, *, worker: str, queues: Sequence[str], kinds: Sequen
         expired=row[7],
         mine=row[8],
         cancels=row[9],
-        ready=row[10] > 0,
+        ready=ready,
     )
 
 

@@ -49,22 +49,29 @@ class Claims:
         """Claim up to `room` jobs of `kinds`. An empty list means "nothing for me now".
 
         The queues are tried in the order given, starting one further at each claim, so that a full first
-        queue does not starve the others; more kinds than one statement takes are offered in turns too.
+        queue does not starve the others. More kinds than one statement takes are offered one page after the
+        other, until something is got.
         """
         room = min(room, MOST)
         if room <= 0 or not kinds:
             return []
         sent = self.clock()
         failpoint("claim.before")
-        leases = self.runtime.claim(
-            worker_id=self.worker_id,
-            queues=_rotated(self.queues, self._turns),
-            kinds=_rotated(kinds, self._turns * KINDS_PER_CLAIM) if len(kinds) > KINDS_PER_CLAIM else kinds,
-            max_claims=room,
-            ttl=LONGEST_LEASE,
-            epoch=self.epoch,
-            now=now,
-        )
+        leases: list[Lease] = []
+        if len(kinds) > KINDS_PER_CLAIM:
+            kinds = _rotated(kinds, self._turns * KINDS_PER_CLAIM)
+        for start in range(0, len(kinds), KINDS_PER_CLAIM):
+            leases = self.runtime.claim(
+                worker_id=self.worker_id,
+                queues=_rotated(self.queues, self._turns),
+                kinds=kinds[start : start + KINDS_PER_CLAIM],
+                max_claims=room,
+                ttl=LONGEST_LEASE,
+                epoch=self.epoch,
+                now=now,
+            )
+            if leases:
+                break
         failpoint("claim.after")
         self._turns += 1
         self.tally.claimed += len(leases)

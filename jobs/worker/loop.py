@@ -44,7 +44,6 @@ HOSTAGE_SECONDS = 5.0
 """How long a job claimed ahead may wait behind slots that are all busy."""
 UNSENT = 2000
 """Endings that may wait for the database before claiming stops."""
-PAIRS = 100
 STOPPED = "the worker stopped"
 
 
@@ -141,13 +140,12 @@ class Worker:
 
     def attend(self, *, now: datetime | None = None) -> Findings:
         """Look what there is to do, and do everybody's duties: recovery, promotion, pruning."""
-        pairs = len(self.queues) * len(self.kinds)
         holding = len(self.holdings)
         found = probe(
             Session(self.using, self.runtime.vocabulary, now),
             worker=self.id,
             queues=self.queues,
-            kinds=self.kinds if pairs <= PAIRS else [],
+            kinds=self.kinds,
         )
         instant = self.clock()
         self.findings = found
@@ -177,7 +175,7 @@ class Worker:
                 self.hungry = True
         self.duties.attempt("prune", self.duties.prune, now)
         self.let_go()
-        if (found.ready or pairs > PAIRS) and instant >= self._barren_until:
+        if found.ready and instant >= self._barren_until:
             self.hungry = True
         self.passed["attend"] = instant
         return found

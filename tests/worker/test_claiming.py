@@ -8,6 +8,7 @@ import pytest
 
 from jobs.models import Job
 from jobs.models import Worker as WorkerRow
+from jobs.runtime import KINDS_PER_CLAIM
 from jobs.status import AttemptStatus, JobStatus
 from jobs.worker.loop import Worker
 from jobs.worker.start import Unfit
@@ -32,6 +33,17 @@ def test_a_kind_unknown_to_the_worker_is_neither_claimed_nor_burnt() -> None:
         scene.step()
     assert (row(unknown).status, row(unknown).attempt_count) == (JobStatus.PENDING, 0)
     assert row(known).status == JobStatus.SUCCEEDED
+
+
+def test_of_more_kinds_than_a_claim_takes_none_waits_and_none_is_waited_for() -> None:
+    names = [kind(name=f"tests.k{n}").name for n in range(2 * KINDS_PER_CLAIM + 50)]
+    scene = Scene(kinds=names, queues=["default"])
+    jobs = [Job.objects.enqueue(name, {}, now=scene.now).job_id for name in (names[-1], names[0])]
+    assert [scene.step(), scene.step()] == [1, 1]
+    assert [row(job).status for job in jobs] == [JobStatus.SUCCEEDED] * 2
+    scene.step()
+    scene.worker.attend(now=scene.now)
+    assert not scene.worker.hungry, "a drain would never end"
 
 
 def test_a_kind_known_here_but_not_asked_for_is_left_to_others() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from jobs.ledger.probe import Findings, held_by, probe
+from jobs.ledger.probe import PAIRS, Findings, held_by, probe
 from jobs.ledger.session import Session
 from jobs.models import Job
 from jobs.outcomes import Lease
@@ -38,6 +38,15 @@ def test_ready_is_a_due_job_of_a_queue_and_kind_that_was_asked_for() -> None:
     assert not look(queues=["elsewhere"]).ready
     assert not look(kinds=["tests.other"]).ready
     assert look(queues=["elsewhere", "default"], kinds=["tests.other", KIND]).ready
+
+
+def test_among_more_pairs_than_one_statement_takes_none_is_overlooked() -> None:
+    kinds = [f"tests.k{n}" for n in range(PAIRS + 20)]
+    queues = ["elsewhere", "default"]
+    assert not look(queues=queues, kinds=kinds).ready
+    build.enqueue()
+    assert look(queues=queues, kinds=[*kinds, KIND]).ready
+    assert look(queues=queues, kinds=[KIND, *kinds]).ready
 
 
 def test_a_job_on_hold_or_already_running_is_not_ready() -> None:
