@@ -215,7 +215,7 @@ class Claim:
         )
 
     def give_back(self, holding: set[str]) -> None:
-        """Release what this worker should hold and does not: the answer to that claim was lost (S79)."""
+        """Release what this worker should hold and does not: the answer to that claim was lost."""
         held = held_by(Session(self.runtime.using, JOB, None), self.worker_id)
         message = "the answer to its claim was lost"
         self.runtime.end(

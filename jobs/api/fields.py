@@ -23,7 +23,7 @@ from jobs.api.schema import Schema
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
-"""Between these an instant can be told in every time zone on both databases (bug S66)."""
+"""Between these an instant can be told in every time zone on both databases."""
 WRONG = 20
 """Bad items of a list that are told of at a time."""
 _INSTANT = re.compile(

@@ -1,6 +1,6 @@
 """What a list of jobs may be narrowed by; a name or a value that is not known is refused, never ignored.
 
-django-filter reads declared names only, so a misspelt one would return everything (bug S67).
+django-filter reads declared names only, so a misspelt one would return everything.
 """
 
 from __future__ import annotations

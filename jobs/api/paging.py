@@ -1,6 +1,6 @@
 """Pages by key: newest first, each row exactly once whatever is added or removed between two pages.
 
-A page remembers the last id it showed and nothing else, so rows that come or go shift nothing (bug S69). A
+A page remembers the last id it showed and nothing else, so rows that come or go shift nothing. A
 cursor carries a digest of the ordering and the filters it belongs to and is refused with any others.
 
 A filter that few rows pass is answered from a bounded window of the table: the page may then be short, or

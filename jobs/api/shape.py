@@ -1,4 +1,4 @@
-"""How a job looks from outside: fields by name, payloads redacted (bug S76)."""
+"""How a job looks from outside: fields by name, payloads redacted."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Python's own reader takes NaN, keeps the last of two equal keys, joins lone surrogates into text that no
 encoder writes, and at a few hundred levels raises RecursionError, which is no ValueError. Each of these is
-found here with its place in the document (bugs S60 to S63).
+found here with its place in the document.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Enqueue: an INSERT in the caller's own transaction, which is the outbox (contract §3, bug S07)."""
+"""Enqueue: an INSERT in the caller's own transaction, which is the outbox (contract §3)."""
 
 from __future__ import annotations
 

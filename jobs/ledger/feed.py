@@ -1,4 +1,4 @@
-"""Reading the feed of changes in an order in which nothing is ever slipped in behind a reader (bug S70)."""
+"""Reading the feed of changes in an order in which nothing is ever slipped in behind a reader."""
 
 from __future__ import annotations
 

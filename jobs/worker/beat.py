@@ -1,7 +1,7 @@
 """The heartbeat: renewals, progress, the worker's row, the clock's mark and the counts.
 
 In the threaded worker it runs in a thread of its own on a connection of its own, so that neither a handler
-that blocks nor a busy claim loop starves it (bugs S18, S19).
+that blocks nor a busy claim loop starves it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Claims:
         return [self._hold(lease, sent) for lease in leases]
 
     def return_unheld(self, *, now: datetime | None = None) -> int:
-        """Give back what the database says we hold and we never got: the answer to that claim was lost (S79).
+        """Give back what the database says we hold and we never got: the answer to that claim was lost.
 
         Only the thread that claims may call this, so that no claim is under way meanwhile.
         """

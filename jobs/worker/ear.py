@@ -1,6 +1,6 @@
 """Hearing of new jobs without asking: LISTEN on PostgreSQL, the log file's size on SQLite (architecture 13).
 
-What is heard is a hint. The slow poll finds what was missed, so nothing depends on this (bug S84).
+What is heard is a hint. The slow poll finds what was missed, so nothing depends on this.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class Worker:
         asked, kinds = self.room()
         hungry = self.hungry or not self._left_out.isdisjoint(kinds)
         if not asked or not hungry or self.beat.fails_for(2 * self.beat.every):
-            # What is claimed while beats fail would be lost before it ends (bug S35).
+            # What is claimed while beats fail would be lost before it ends.
             return 0
         self.hungry = False  # before asking, so that what is announced meanwhile is not forgotten
         try:

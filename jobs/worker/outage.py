@@ -38,7 +38,7 @@ class Outage:
         """Take a failure in and return how many seconds to wait before the next turn.
 
         The connection is closed whatever the error was: after a failover the old one may still answer reads
-        and refuse every write (SQLSTATE 25006, bug S81), and a new one costs milliseconds.
+        and refuse every write (SQLSTATE 25006), and a new one costs milliseconds.
         """
         self.failures += 1
         measures.count(f"loop_errors.{self.loop}")

@@ -1,4 +1,4 @@
-"""How long jobs take here, and so how many to claim ahead (bug S17).
+"""How long jobs take here, and so how many to claim ahead.
 
 Claiming ahead of free slots keeps a worker busy while the next claim is on its way; claiming slow jobs ahead
 keeps them from other workers. So the bound is time: no more than the slots will finish in half a second.

@@ -229,7 +229,7 @@ def failed(
 def leave_standby(error: BaseException) -> None:
     """Close this thread's connections when a write was refused as read-only.
 
-    After a failover they may lead to the old server, which answers every look at its health (bug S81).
+    After a failover they may lead to the old server, which answers every look at its health.
     """
     if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
         for connection in connections.all(initialized_only=True):

@@ -151,7 +151,7 @@ class Slots:
 
 
 def tidy_connections() -> None:
-    """Leave this thread's connections as the next job must find them: in no transaction, and alive (S89)."""
+    """Leave this thread's connections as the next job must find them: in no transaction, and alive."""
     for connection in connections.all(initialized_only=True):
         try:
             _tidy(connection)

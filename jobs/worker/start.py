@@ -51,7 +51,7 @@ def process_started(pid: int) -> int | None:
 
 
 def check_leases(kinds: Sequence[str]) -> None:
-    """Raise Unfit when two lost heartbeats would cost a healthy job of some kind its lease (bug S16)."""
+    """Raise Unfit when two lost heartbeats would cost a healthy job of some kind its lease."""
     beat, standard = settings.INTERLOCK["HEARTBEAT_SECONDS"], settings.INTERLOCK["LEASE_SECONDS"]
     for kind in kinds:
         lease = handler_of(kind).lease or standard

@@ -1,4 +1,4 @@
-"""Who may do what: every address for every caller, and nothing changes for the wrong one (bug S77)."""
+"""Who may do what: every address for every caller, and nothing changes for the wrong one."""
 
 import itertools
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""POST /jobs/{id}/cancel: says what is true, and writes nothing where it is refused (bug S55)."""
+"""POST /jobs/{id}/cancel: says what is true, and writes nothing where it is refused."""
 
 import pytest
 

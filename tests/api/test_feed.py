@@ -1,4 +1,4 @@
-"""GET /events: everything once, in an order in which nothing is slipped in behind a reader (bug S70)."""
+"""GET /events: everything once, in an order in which nothing is slipped in behind a reader."""
 
 from __future__ import annotations
 

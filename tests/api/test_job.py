@@ -111,7 +111,7 @@ def test_answers_are_for_one_caller_only(api):
 
 
 def test_text_that_no_encoder_writes_leaves_an_answer_readable():
-    """No door of ours lets a lone surrogate in; a row from elsewhere must not spoil its list (bug S61)."""
+    """No door of ours lets a lone surrogate in; a row from elsewhere must not spoil its list."""
     rendered = JSONRenderer().render(receipt(Job(label="\ud83d")))
     assert json.loads(rendered)["label"] == "\ud83d"
 

@@ -1,4 +1,4 @@
-"""One key from many clients at once, through a real server: one job, and no error that is ours (bug S56)."""
+"""One key from many clients at once, through a real server: one job, and no error that is ours."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Stored markup: whatever a job, a worker or a person wrote stays text on every page (S75)."""
+"""Stored markup: whatever a job, a worker or a person wrote stays text on every page."""
 
 import html
 import json

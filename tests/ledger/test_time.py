@@ -1,4 +1,4 @@
-"""Instants compare in SQL as they do in Python, to the microsecond (bug S88).
+"""Instants compare in SQL as they do in Python, to the microsecond.
 
 SQLite keeps times as text; a text without a fraction beside one with six digits, a `T` beside a space or a
 second form anywhere would turn the order round. Every comparison of the ledger rests on this.

@@ -1,4 +1,4 @@
-"""Secrets do not reach people: masking is a rule on data (bug S76)."""
+"""Secrets do not reach people: masking is a rule on data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Back-off never overflows, never spins and never exceeds its cap (bug S36)."""
+"""Back-off never overflows, never spins and never exceeds its cap."""
 
 from __future__ import annotations
 
