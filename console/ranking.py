@@ -106,7 +106,7 @@ def sums(rows: Iterable[Row]) -> list[tuple[str, Decimal]]:
         if amount is not None:
             found.setdefault(currency, []).append(amount)
     exact = [(currency, Decimal(f"{math.fsum(amounts):.4f}")) for currency, amounts in found.items()]
-    return sorted(exact, key=lambda pair: -abs(pair[1]))[:3]
+    return sorted(exact, key=lambda pair: -abs(pair[1]))
 
 
 def place(shown: list[Row], after: uuid.UUID | None, now: datetime) -> int:

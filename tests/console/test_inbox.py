@@ -53,6 +53,15 @@ def test_contradictions_come_first_then_breaches_then_what_is_at_stake(viewer):
     assert "over by" in html
 
 
+def test_currencies_that_are_not_shown_are_counted(viewer):
+    for currency in ("EUR", "USD", "GBP", "CHF", "JPY"):
+        matters.open_case(amount="10.00", currency=currency, opened=ago(hours=9))
+    for url in (URL, "/cases/handover/"):
+        html = viewer.get(url).content.decode()
+        # Of all that is open, and of the one outage that they are.
+        assert html.count("and 2 more currencies") == 2, url
+
+
 def test_amount_counts_as_much_as_age(viewer):
     matters.open_case(label="a", amount="10.00", opened=ago(hours=10))
     matters.open_case(label="b", amount="60.00", opened=ago(hours=2))
