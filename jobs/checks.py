@@ -113,3 +113,25 @@ def durability(**_more: Any) -> list[CheckMessage]:
             for name in sorted(unsafe)
         ]
     return found
+
+
+@register(deploy=True)
+def encoding(**_more: Any) -> list[CheckMessage]:
+    """E006: an argument or an error text that the database cannot hold would fail its job."""
+    from jobs.ledger import metrics
+
+    found: list[CheckMessage] = []
+    for alias in connections:
+        try:
+            name = metrics.encoding(alias)
+        except DatabaseError:
+            continue  # W001 says so
+        if name != "UTF8":
+            found.append(
+                Error(
+                    f"Database {alias}: its encoding is {name}, which does not hold every text.",
+                    hint="Make the database with ENCODING 'UTF8'.",
+                    id="interlock.E006",
+                )
+            )
+    return found

@@ -200,6 +200,12 @@ def recent_claims(session: Session, since: datetime) -> tuple[int, int]:
     return int(counts.get("claims", 0)), int(counts.get("claims_empty", 0))
 
 
+def encoding(using: str) -> str:
+    """Return the encoding of a server's database; SQLite's always holds every text."""
+    session = Session(using, JOB, None)
+    return str(session.run("SHOW server_encoding")[0][0]) if session.locks_rows else "UTF8"
+
+
 def unsafe_settings(using: str) -> dict[str, str]:
     """Return the server's settings that let it forget a commit; none on SQLite, whose own are in our settings."""
     session = Session(using, JOB, None)

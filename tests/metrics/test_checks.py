@@ -108,6 +108,25 @@ def server(transactional_db):
         pytest.skip("this database has no server")
 
 
+@pytest.fixture
+def latin(server):
+    """Be connected with a database of the same server that holds the letters of western Europe only."""
+    ours = connection.settings_dict["NAME"]
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE checks_latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    connection.close()
+    connection.settings_dict["NAME"] = "checks_latin"
+    yield
+    connection.close()
+    connection.settings_dict["NAME"] = ours
+    with connection.cursor() as cursor:
+        cursor.execute("DROP DATABASE checks_latin")
+
+
+def test_database_that_does_not_hold_every_text_is_refused_at_deployment(latin):
+    assert ids(checks.encoding()) == ["interlock.E006"]
+
+
 def test_server_that_may_forget_a_commit_is_refused_at_deployment(server):
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit = local")
