@@ -225,10 +225,9 @@ def transact(
 
     `durable` refuses to run inside a caller's transaction, begun by an atomic block or by autocommit turned
     off: a worker's verb must be final when it returns. A person's verb joins the caller's, so that its audit
-    row stands and falls with it; that one
-    must be at READ COMMITTED. `exclusive` is the raise: it waits for every fenced transaction under way.
-    A serialisation failure or deadlock is answered by running the whole transaction again, bounded and
-    counted; inside a caller's transaction it cannot be, and is raised.
+    row stands and falls with it; that one must be at READ COMMITTED. `exclusive` is the raise: it waits for
+    every fenced transaction under way. A serialisation failure or deadlock is answered by running the whole
+    transaction again, bounded and counted; inside a caller's transaction it cannot be, and is raised.
     """
     connection = connections[using]
     block = connection.in_atomic_block
