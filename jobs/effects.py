@@ -230,9 +230,9 @@ class Effect:
         return True
 
     def may_send(self) -> bool:
-        """Whether our lease still surely holds: a grant that comes too late is given back unsent."""
+        """Whether our attempt goes on and its lease surely holds: a grant that is too late is given back."""
         held = self.held
-        if held.lost or held.released or held.clock() >= held.surely_ends:
+        if held.closed or held.lost or held.released or held.clock() >= held.surely_ends:
             return False
         failpoint("send.before")
         return True

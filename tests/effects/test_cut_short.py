@@ -1,4 +1,4 @@
-"""A coroutine that is cancelled at an effect, whose plain send function goes on in its thread."""
+"""What is cut short at an effect: by a cancellation, a limit of its own, or the time limit of its kind."""
 
 from __future__ import annotations
 
@@ -106,3 +106,19 @@ def test_what_was_cancelled_at_the_gate_is_not_sent_and_not_in_doubt(
         until(lambda: EffectSlot.objects.filter(status="absent").exists())
     assert not outside.done
     assert Evidence.objects.get().decisive
+
+
+def test_an_attempt_that_was_ended_at_the_gate_sends_nothing_itself(
+    outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside.kind("queryable", inquiry=True, settle_after=0)
+
+    def granting() -> None:
+        until(lambda: the_job().status != JobStatus.RUNNING)
+
+    monkeypatch.setitem(failpoints._armed, "grant.after", failpoints._Armed(granting, 1))
+    outside.handler(timeout=0.2, max_attempts=1).enqueue()
+    with running(kinds=["tests.bill"]):
+        until(lambda: the_job().status == JobStatus.SUCCEEDED)
+    assert [*Evidence.objects.order_by("id").values_list("outcome", flat=True)] == ["absent", "committed"]
+    assert [request.fencing_token > 1 for request in outside.done] == [True], "by the run after it"
