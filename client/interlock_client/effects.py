@@ -130,6 +130,7 @@ class Passage:
                 case "prepare":
                     if self.problem is not None:
                         raise self.problem
+                    self.grant_id = str(uuid.uuid4())  # another sending: what is told of one is not of both
                     answer = self._prepare()
                 case "wait":
                     said = {name: value for name, value in todo.items() if name != "do"}

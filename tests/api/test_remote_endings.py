@@ -7,7 +7,7 @@ import httpx
 import pytest
 from django.utils import timezone
 
-from interlock_client import Client, Effect, Fail, Kind, Problem, Sent, Skip, Wait, Worker
+from interlock_client import Client, Effect, Fail, Kind, NotFound, Problem, Sent, Skip, Wait, Worker
 from jobs import effect_kinds
 from jobs.api import room
 from jobs.effect_kinds import effect_kind
@@ -201,6 +201,25 @@ def test_a_function_that_tried_twice_is_not_taken_for_one_that_sent_nothing(clie
     reported = Evidence.objects.filter(source="report")
     work(client, {"charge": charge}, effects=[Effect(far, lambda _: sending())], end=reported.exists)
     assert reported.get().outcome == status
+
+
+def test_two_sendings_of_one_passage_have_permissions_of_their_own(client):
+    effect_kind("tests.asked", replay="queryable", settle_after=0)(lambda _: None).inquire(lambda _: None)
+    grants = []
+
+    def charge(ctx):
+        return ctx.effect("tests.asked", "charge", {})
+
+    def send(_request):
+        grants.append(EffectSlot.objects.get().grant_id)
+        if len(grants) == 1:
+            raise TimeoutError
+        return Sent({})
+
+    enqueue("charge")
+    work(client, {"charge": charge}, effects=[Effect("tests.asked", send, lambda _: NotFound())])
+    effect_kinds.forget("tests.asked")
+    assert len(set(grants)) == 2
 
 
 def test_a_handler_whose_effect_cannot_be_told_of_does_nothing_instead(client, far, monkeypatch):
