@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from interlock_client import Client, Effect, Fail, Kind, NotFound, Problem, Sent, Skip, Wait, Worker
@@ -212,6 +213,7 @@ def test_two_sendings_of_one_passage_have_permissions_of_their_own(client):
 
     def send(_request):
         grants.append(EffectSlot.objects.get().grant_id)
+        connection.close()  # of this thread
         if len(grants) == 1:
             raise TimeoutError
         return Sent({})
@@ -234,6 +236,7 @@ def test_a_handler_whose_effect_cannot_be_told_of_does_nothing_instead(client, f
 
     def send(_request):
         ApiToken.objects.update(revoked_at=timezone.now())
+        connection.close()  # of this thread
         told.set()
         return Sent({})
 
