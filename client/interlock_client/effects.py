@@ -194,7 +194,7 @@ class Passage:
             return self._tell(path, problem="this worker cannot ask", **asked)
         try:
             found = self.effect.inquire(Request(effect["id"], effect["payload"], etag=effect["etag"]))
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is no answer)
+        except BaseException as error:  # noqa: BLE001  (whatever it is, it is no answer)
             return self._tell(path, problem=_told(error), **asked)
         if isinstance(found, NotFound):
             return self._tell(path, found=False, **asked)
