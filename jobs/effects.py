@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -215,10 +216,11 @@ class Effect:
             return request
         if not self.take() or not self.may_send():
             self.unsent()
+        before = sys.exception()
         try:
             value = self.kind.send(request)
         except BaseException as error:  # noqa: BLE001  (whatever it is, something may have been sent)
-            return self.failed(error)
+            return self.failed(error, before=before)
         return self.sent(value)
 
     def take(self) -> bool:
@@ -255,14 +257,14 @@ class Effect:
         self.tell(EffectStatus.COMMITTED, response=text, reference=redact.plain(answer.reference))
         return json.loads(text)
 
-    def failed(self, error: BaseException) -> Any:
+    def failed(self, error: BaseException, *, before: BaseException | None = None) -> Any:
         """Record what an exception of the send function proves; returns the response if an inquiry finds one.
 
         Raises what the handler has to know otherwise: refused, not sent, or stop here.
         """
         failpoint("report.sending")
         body = redact.described(error, limit=settings.INTERLOCK["ERROR_BYTES"])
-        proof = self.kind.judge(error)
+        proof = self.kind.judge(error, before=before)
         status = self.tell(EffectStatus.UNKNOWN if proof is Proof.UNKNOWN else EffectStatus.ABSENT, body=body)
         if status == EffectStatus.ABSENT:
             if isinstance(error, Declined):
@@ -337,10 +339,11 @@ async def perform_async(held: Held, *arguments: Any, **more: Any) -> Any:
         return request
     if not effect.may_send():
         await asyncio.to_thread(_closing, effect.unsent)
+    before = sys.exception()
     try:
         tell = partial(effect.sent, await effect.kind.send(request))
     except BaseException as error:  # noqa: BLE001
-        tell = partial(effect.failed, error)
+        tell = partial(effect.failed, error, before=before)
     try:
         # Shielded: a cancelled coroutine must still say what it knows, which is nothing.
         return await asyncio.shield(asyncio.to_thread(_closing, tell))

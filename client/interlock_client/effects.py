@@ -236,6 +236,8 @@ def _proves_unsent(error: BaseException, before: BaseException | None) -> bool:
     A function that tried twice may have sent the first time: then the first error is in the chain too. What
     was being handled `before` it was called is not its own.
     """
+    if error is before:
+        return False
     seen: list[BaseException] = []
     left: list[tuple[BaseException | None, bool]] = [(error, False)]
     while left:
