@@ -182,11 +182,14 @@ class EffectKind:
         """Whether `text` looks as this provider's references do."""
         return not self.reference or re.fullmatch(self.reference, text) is not None
 
-    def judge(self, error: BaseException) -> Verdict:
-        """Return what an exception proves; anything that is not on the closed list proves nothing."""
+    def judge(self, error: BaseException, *, before: BaseException | None = None) -> Verdict:
+        """Return what an exception proves; anything that is not on the closed list proves nothing.
+
+        What was being handled `before` the send function was called is not its own.
+        """
         if isinstance(error, Declined):
             return Verdict.DECLINED
-        chain = list(_chain(error))
+        chain = _chain(error, before)
         roots = [e for e in chain if not _wraps(e)]
         proven = (*NOT_SENT, *self.not_sent)
         # A client that tried twice may have sent the first time: then the first error is in the chain too.
@@ -208,13 +211,13 @@ def _at(payload: Any, path: str) -> Any:
     return value if path else None
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def _chain(error: BaseException, before: BaseException | None) -> list[BaseException]:
     """Return an exception and all that it came from: causes, contexts, and what urllib keeps as `reason`."""
     seen: list[BaseException] = []
     left: list[BaseException | None] = [error]
     while left:
         one = left.pop()
-        if one is None or one in seen:
+        if one is None or one is before or one in seen:
             continue
         seen.append(one)
         left += [one.__cause__, one.__context__]

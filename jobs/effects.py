@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -129,6 +130,7 @@ class Effect:
         )
         self.runtime = EffectRuntime(JOB, hooks=HOOKS, using=held.using)
         self.grant_id = uuid.uuid4().hex
+        self._right = [None]
 
     @property
     def kind(self) -> EffectKind:
@@ -204,17 +206,42 @@ class Effect:
 
     # -- sending --
 
+    def act(self) -> Any:
+        """Pass the gate, send, and say what came of it: all in the thread of whoever sends.
+
+        Only this thread knows when it can send no more, so nobody else may say so.
+        """
+        granted, request = self.pass_gate()
+        if not granted:
+            return request
+        if not self.take() or not self.may_send():
+            self.unsent()
+        before = sys.exception()
+        try:
+            value = self.kind.send(request)
+        except BaseException as error:  # noqa: BLE001  (whatever it is, something may have been sent)
+            return self.failed(error, before=before)
+        return self.sent(value)
+
+    def take(self) -> bool:
+        """Take the right to send, or to keep it from being sent; True for one caller only."""
+        try:
+            self._right.pop()
+        except IndexError:
+            return False
+        return True
+
     def may_send(self) -> bool:
-        """Whether our lease still surely holds: a grant that comes too late is given back unsent."""
+        """Whether our attempt goes on and its lease surely holds: a grant that is too late is given back."""
         held = self.held
-        if held.lost or held.released or held.clock() >= held.surely_ends:
+        if held.closed or held.lost or held.released or held.clock() >= held.surely_ends:
             return False
         failpoint("send.before")
         return True
 
     def unsent(self) -> None:
         """Give the permission back: nothing has left, and nothing will."""
-        self.tell(EffectStatus.ABSENT, body="the lease ran out before anything was sent")
+        self.tell(EffectStatus.ABSENT, body="the attempt was over before anything was sent")
         raise LeaseLost("LEASE_EXPIRED")
 
     def sent(self, value: Any) -> Any:
@@ -230,14 +257,14 @@ class Effect:
         self.tell(EffectStatus.COMMITTED, response=text, reference=redact.plain(answer.reference))
         return json.loads(text)
 
-    def failed(self, error: BaseException) -> Any:
+    def failed(self, error: BaseException, *, before: BaseException | None = None) -> Any:
         """Record what an exception of the send function proves; returns the response if an inquiry finds one.
 
         Raises what the handler has to know otherwise: refused, not sent, or stop here.
         """
         failpoint("report.sending")
         body = redact.described(error, limit=settings.INTERLOCK["ERROR_BYTES"])
-        proof = self.kind.judge(error)
+        proof = self.kind.judge(error, before=before)
         status = self.tell(EffectStatus.UNKNOWN if proof is Proof.UNKNOWN else EffectStatus.ABSENT, body=body)
         if status == EffectStatus.ABSENT:
             if isinstance(error, Declined):
@@ -291,17 +318,7 @@ def deliver(runtime: EffectRuntime, values: dict[str, Any]) -> EffectStatus | No
 
 def perform(held: Held, *arguments: Any, **more: Any) -> Any:
     """Perform one effect of a plain handler and return the provider's response; see Context.effect."""
-    effect = Effect(held, *arguments, **more)
-    granted, request = effect.pass_gate()
-    if not granted:
-        return request
-    if not effect.may_send():
-        effect.unsent()
-    try:
-        value = effect.kind.send(request)
-    except BaseException as error:  # noqa: BLE001  (whatever it is, something may have been sent)
-        return effect.failed(error)
-    return effect.sent(value)
+    return Effect(held, *arguments, **more).act()
 
 
 async def perform_async(held: Held, *arguments: Any, **more: Any) -> Any:
@@ -309,20 +326,29 @@ async def perform_async(held: Held, *arguments: Any, **more: Any) -> Any:
     import asyncio
 
     effect = Effect(held, *arguments, **more)
+    if not effect.kind.is_async:
+        try:
+            return await asyncio.to_thread(_closing, effect.act)
+        except asyncio.CancelledError as error:
+            if effect.take():
+                raise  # nothing has left, and nothing will
+            # The thread cannot be cancelled: it may yet send, and then tells what came of it.
+            raise AskLater(ASK_AGAIN_SECONDS) from error
     granted, request = await asyncio.to_thread(_closing, effect.pass_gate)
     if not granted:
         return request
     if not effect.may_send():
         await asyncio.to_thread(_closing, effect.unsent)
+    before = sys.exception()
     try:
-        if effect.kind.is_async:
-            value = await effect.kind.send(request)
-        else:
-            value = await asyncio.to_thread(_closing, effect.kind.send, request)
+        tell = partial(effect.sent, await effect.kind.send(request))
     except BaseException as error:  # noqa: BLE001
+        tell = partial(effect.failed, error, before=before)
+    try:
         # Shielded: a cancelled coroutine must still say what it knows, which is nothing.
-        return await asyncio.shield(asyncio.to_thread(_closing, effect.failed, error))
-    return await asyncio.shield(asyncio.to_thread(_closing, effect.sent, value))
+        return await asyncio.shield(asyncio.to_thread(_closing, tell))
+    except asyncio.CancelledError as error:
+        raise AskLater(ASK_AGAIN_SECONDS) from error  # it is being told: the next run knows
 
 
 def _closing(function: Callable[..., Any], *arguments: Any) -> Any:

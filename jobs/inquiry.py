@@ -37,8 +37,10 @@ def inquire(
     )
     try:
         answer = kind.look(request)
-    except Exception as error:  # noqa: BLE001  (whatever it is, it is no answer)
+    except BaseException as error:  # whatever it is, it is no answer, and ends no reconciler
         runtime.no_answer(slot, redact.described(error, limit=settings.INTERLOCK["ERROR_BYTES"]), actor=actor)
+        if isinstance(error, KeyboardInterrupt):
+            raise  # of the person at the command
         return None
     match answer:
         case Found():

@@ -7,6 +7,7 @@ its permission, nor once our lease has surely ended; a report is sent until the 
 from __future__ import annotations
 
 import socket
+import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import httpx
 
 from interlock_client.context import Cancelled, Context, Ending, Fail, LeaseLost, plain
-from interlock_client.problems import CancelRequested, Fenced, Problem, StaleInput
+from interlock_client.problems import CancelRequested, Fenced, NoAnswer, Problem, StaleInput
 
 TURNS = 5
 """Answers of the server that one passage follows: more would be a quarrel."""
@@ -129,6 +130,7 @@ class Passage:
                 case "prepare":
                     if self.problem is not None:
                         raise self.problem
+                    self.grant_id = str(uuid.uuid4())  # another sending: what is told of one is not of both
                     answer = self._prepare()
                 case "wait":
                     said = {name: value for name, value in todo.items() if name != "do"}
@@ -167,15 +169,16 @@ class Passage:
             self._report(effect, "absent", body="the lease ran out before anything was sent")
             raise LeaseLost(self.ctx.claimed.lost or "LEASE_EXPIRED")
         token = effect.get("fencing_token", self.ctx.claimed.lease["claim_generation"])
+        before = sys.exception()
         try:
             value = self.effect.send(Request(effect["id"], effect["payload"], token, effect["etag"]))
         except Declined as error:
             self.problem = EffectDeclined(error.code, error.message)
             return self._report(effect, "absent", body=_told(error))
-        except NOT_SENT as error:
-            self.problem = EffectNotSent("EFFECT_PROVIDER_UNAVAILABLE", _told(error))
-            return self._report(effect, "absent", body=_told(error))
         except BaseException as error:  # noqa: BLE001  (whatever it is, something may have been sent)
+            if _proves_unsent(error, before):
+                self.problem = EffectNotSent("EFFECT_PROVIDER_UNAVAILABLE", _told(error))
+                return self._report(effect, "absent", body=_told(error))
             there = isinstance(error, AlreadyThere)
             return self._report(effect, "unknown", body=_told(error), already_there=there)
         sent = value if isinstance(value, Sent) else Sent(value)
@@ -191,7 +194,7 @@ class Passage:
             return self._tell(path, problem="this worker cannot ask", **asked)
         try:
             found = self.effect.inquire(Request(effect["id"], effect["payload"], etag=effect["etag"]))
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is no answer)
+        except BaseException as error:  # noqa: BLE001  (whatever it is, it is no answer)
             return self._tell(path, problem=_told(error), **asked)
         if isinstance(found, NotFound):
             return self._tell(path, found=False, **asked)
@@ -202,8 +205,15 @@ class Passage:
     def _tell(self, path: str, **said: Any) -> dict[str, Any]:
         """Say what is known: information, which is never refused and may be said twice.
 
-        That an answer cannot be kept is no reason to be silent about what has happened.
+        That an answer cannot be kept is no reason to be silent about what has happened. Where nobody hears it
+        the run stops here: a handler that went on might do elsewhere what has happened.
         """
+        try:
+            return self._told_or_cut(path, said)
+        except (NoAnswer, Problem) as error:
+            raise LeaseLost(f"an effect's outcome could not be told: {error}") from error
+
+    def _told_or_cut(self, path: str, said: dict[str, Any]) -> dict[str, Any]:
         lease = {"lease": self.ctx.claimed.lease}
         try:
             return self.ctx.post(path, {**lease, **said})
@@ -218,6 +228,30 @@ class Passage:
         if "reference" in said:
             said["reference"] = plain(said["reference"])[:200]
         return self.ctx.post(path, {**lease, **said})
+
+
+def _proves_unsent(error: BaseException, before: BaseException | None) -> bool:
+    """Whether an exception proves that nothing has left.
+
+    A function that tried twice may have sent the first time: then the first error is in the chain too. What
+    was being handled `before` it was called is not its own.
+    """
+    if error is before:
+        return False
+    seen: list[BaseException] = []
+    left: list[tuple[BaseException | None, bool]] = [(error, False)]
+    while left:
+        one, explained = left.pop()
+        if one is None or one is before or one in seen:
+            continue
+        seen.append(one)
+        explained = explained or isinstance(one, NOT_SENT)
+        if not explained:
+            return False
+        left.append((one.__cause__, True))
+        if one.__context__ is not one.__cause__:
+            left.append((one.__context__, False))
+    return True
 
 
 def _told(error: BaseException) -> str:

@@ -55,6 +55,7 @@ judged AS MATERIALIZED (
 ?open_effects|                  OR k.{deadline_at} <= t.now
 ?open_effects|                  OR k.{attempt_count} - k.{attempts_excused} - r.excused >= k.{max_attempts}
 ?open_effects|                  OR r.wish IN ('failed', 'skipped', 'cancelled', 'uncertain')
+?open_effects,wait_ends_at|                  OR r.wish = 'waiting' AND k.{wait_ends_at} <= t.now
 ?open_effects|                  OR NEEDS_PERSON) THEN 'open'
 ?cancel_requested_at|           WHEN k.{cancel_requested_at} IS NOT NULL OR r.forced = 1 THEN 'cancel'
 ?deadline_at|           WHEN k.{deadline_at} <= t.now THEN 'deadline'

@@ -343,7 +343,8 @@ class EffectRuntime(Fenced):
         says_yes = status == EffectStatus.COMMITTED
         own = (slot.granted_attempt_id, slot.grant_id) == (Session.key(attempt_id), Session.key(grant_id))
         denies = status == EffectStatus.ABSENT and slot.status == EffectStatus.COMMITTED and own
-        if not denies and not (says_yes and slot.status in (EffectStatus.ABSENT, EffectStatus.ABANDONED)):
+        closed = slot.status in (EffectStatus.ABSENT, EffectStatus.ABANDONED)
+        if not denies and not (says_yes and (closed or _twice(slot, own=own))):
             cases.touch(session, effect)
             return
         measures.count("contradictions", kind=slot.kind)
@@ -358,6 +359,16 @@ class EffectRuntime(Fenced):
                 reports.count_open(session, job_id)
                 stop_idle(session, job, job_id, effect, self.hooks)
         cases.open_one(session, effect, "contradiction")
+
+
+def _twice(slot: Slot, *, own: bool) -> bool:
+    """Whether a sender who says that it happened speaks of another sending than the one that counts now.
+
+    Where no provider's dedupe stands behind the key, that one was permitted because this had been proven or
+    ruled not to have happened.
+    """
+    deduped = slot.replay == "idempotent" and not slot.key_expired
+    return not own and slot.grants > 1 and not deduped
 
 
 def _is_granted(slot: Slot, token: dict[str, Any], grant_id: Any) -> bool:

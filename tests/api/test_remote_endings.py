@@ -3,9 +3,12 @@
 import threading
 from datetime import UTC, datetime
 
+import httpx
 import pytest
+from django.db import connection
+from django.utils import timezone
 
-from interlock_client import Client, Effect, Fail, Kind, Sent, Skip, Wait, Worker
+from interlock_client import Client, Effect, Fail, Kind, NotFound, Problem, Sent, Skip, Wait, Worker
 from jobs import effect_kinds
 from jobs.api import room
 from jobs.effect_kinds import effect_kind
@@ -102,18 +105,24 @@ def enqueue(kind):
     return Job.objects.enqueue(kind, {}, options=Options(queue="default", max_attempts=1)).job_id
 
 
-def work(client, kinds, **more):
-    """Run a remote worker until every job has ended."""
+def all_ended():
+    return not Job.objects.filter(finished_at=None).exists()
+
+
+def work(client, kinds, *, end=all_ended, **more):
+    """Run a remote worker until every job has ended, or `end` says so."""
     worker = Worker(
         client, queues=["default"], kinds=[Kind(name, handler) for name, handler in kinds.items()], **more
     )
-    running = threading.Thread(target=worker.run)
+    running = threading.Thread(target=worker._quietly)
     running.start()
     try:
-        until(lambda: not Job.objects.filter(finished_at=None).exists() or not running.is_alive())
+        until(lambda: end() or not running.is_alive())
     finally:
         worker.stop()
         running.join()
+    if worker.ended is not None:
+        raise worker.ended
 
 
 def test_whatever_a_handler_does_its_job_ends_and_the_worker_goes_on(client):
@@ -157,6 +166,85 @@ def test_what_was_sent_is_known_to_have_been_whatever_the_answer_looks_like(clie
     assert Evidence.objects.get(source="report").reference == slot.reference
     assert Job.objects.get().status == JobStatus.SUCCEEDED
     assert len(sent) == 1
+
+
+def refused_at_once():
+    raise ConnectionRefusedError("refused")
+
+
+def refused_by_httpx():
+    httpx.post("http://127.0.0.1:1/")
+
+
+def times_out_then_refused():
+    try:
+        raise TimeoutError("no answer in time")
+    except TimeoutError:
+        refused_by_httpx()
+
+
+@pytest.mark.parametrize(
+    ("sending", "status"),
+    [
+        (refused_at_once, EffectStatus.ABSENT),
+        (refused_by_httpx, EffectStatus.ABSENT),
+        (times_out_then_refused, EffectStatus.UNKNOWN),
+    ],
+)
+def test_a_function_that_tried_twice_is_not_taken_for_one_that_sent_nothing(client, far, sending, status):
+    def charge(ctx):
+        try:
+            raise ValueError("of the handler's own, over when the effect is asked for")
+        except ValueError:
+            ctx.effect(far, "charge", {"amount": "1", "to": "acme"})
+
+    enqueue("charge")
+    reported = Evidence.objects.filter(source="report")
+    work(client, {"charge": charge}, effects=[Effect(far, lambda _: sending())], end=reported.exists)
+    assert reported.get().outcome == status
+
+
+def test_two_sendings_of_one_passage_have_permissions_of_their_own(client):
+    effect_kind("tests.asked", replay="queryable", settle_after=0)(lambda _: None).inquire(lambda _: None)
+    grants = []
+
+    def charge(ctx):
+        return ctx.effect("tests.asked", "charge", {})
+
+    def send(_request):
+        grants.append(EffectSlot.objects.get().grant_id)
+        connection.close()  # of this thread
+        if len(grants) == 1:
+            raise TimeoutError
+        return Sent({})
+
+    enqueue("charge")
+    work(client, {"charge": charge}, effects=[Effect("tests.asked", send, lambda _: NotFound())])
+    effect_kinds.forget("tests.asked")
+    assert len(set(grants)) == 2
+
+
+def test_a_handler_whose_effect_cannot_be_told_of_does_nothing_instead(client, far, monkeypatch):
+    went_on = []
+    told = threading.Event()
+
+    def charge(ctx):
+        try:
+            ctx.effect(far, "charge", {"amount": "1", "to": "acme"})
+        except Exception as error:  # noqa: BLE001  (as broad as a handler may be)
+            went_on.append(error)
+
+    def send(_request):
+        ApiToken.objects.update(revoked_at=timezone.now())
+        connection.close()  # of this thread
+        told.set()
+        return Sent({})
+
+    enqueue("charge")
+    with pytest.raises(Problem):
+        work(client, {"charge": charge}, effects=[Effect(far, send)], end=told.is_set)
+    assert EffectSlot.objects.get().status == EffectStatus.EXECUTING
+    assert went_on == []
 
 
 def test_a_lease_shorter_than_the_heartbeat_is_renewed_in_time(client):

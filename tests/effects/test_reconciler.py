@@ -14,7 +14,7 @@ from jobs import spool
 from jobs.effect_kinds import NotFound
 from jobs.effects import AskLater, what_next
 from jobs.handlers import job
-from jobs.models import Case, EffectSlot
+from jobs.models import Case, EffectSlot, Evidence
 from jobs.verbs.effects import EffectRuntime
 from jobs.worker.loop import Worker
 from tests.effects.outside import Outside, results, slot, steps, the_job, worker
@@ -236,3 +236,18 @@ def test_a_run_that_finds_the_provider_being_asked_waits_for_the_answer(outside:
     assert begun is not None
     assert what_next(begun[0]).args == AskLater(1.0).args
     assert reconciler.effects.begin_inquiry(slot().id) is None
+
+
+@pytest.mark.parametrize("ends", [SystemExit(3), GeneratorExit()], ids=["exit", "generator"])
+def test_an_inquiry_that_would_end_the_process_is_no_answer(outside: Outside, ends: BaseException) -> None:
+    nobody_knows(outside)
+    steps(worker(), 1)
+
+    def leaves(_request: object) -> NotFound:
+        raise ends
+
+    outside.looking = leaves
+    long_ago()
+    assert worker().reconciler.turn() == 0
+    assert Evidence.objects.order_by("-id")[0].outcome == "no_answer"
+    assert slot().inquiring_until is None

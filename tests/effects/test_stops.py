@@ -231,3 +231,19 @@ def test_a_bad_effect_fails_with_a_sentence_and_sends_nothing(
     assert the_job().status == "failed"
     assert says in the_job().error_message
     assert not outside.done
+
+
+def test_what_was_handled_before_an_effect_is_no_doubt_about_it(outside: Outside) -> None:
+    outside.kind("non_replayable", approval="never")
+
+    def bill(ctx: Context) -> Any:
+        try:
+            raise TimeoutError("of the handler's own")
+        except TimeoutError:
+            return ctx.effect("tests.charge", "charge", outside.payload)
+
+    bill.__qualname__ = "bill-elsewhere"
+    outside.sending = outside.refuse_connection
+    job("tests.bill", backoff=None)(bill).enqueue()
+    steps(worker(), 1)
+    assert (slot().status, the_job().error_code) == ("absent", "EFFECT_PROVIDER_UNAVAILABLE")

@@ -161,9 +161,10 @@ def judge(w: World, wish: Wish) -> tuple[str, str]:
     late = row["deadline_at"] is not None and row["deadline_at"] <= w.now
     used = row["attempt_count"] - row["attempts_excused"] - wish.excused
     spent = used >= row["max_attempts"]
+    waited = wish.target == "waiting" and row["wait_ends_at"] is not None and row["wait_ends_at"] <= w.now
     if row["open_effects"] > 0:
         person = any(_only_a_person(slot, w) for slot in w.slots)
-        if cancel or late or spent or person or wish.target not in ("pending", "waiting"):
+        if cancel or late or spent or waited or person or wish.target not in ("pending", "waiting"):
             return "uncertain", wish.code
     if cancel:
         return "cancelled", "JOB_CANCELLED"
@@ -171,7 +172,7 @@ def judge(w: World, wish: Wish) -> tuple[str, str]:
         return "failed", "JOB_DEADLINE_EXCEEDED"
     if wish.retry and spent:
         return "failed", wish.spent_code
-    if wish.target == "waiting" and row["wait_ends_at"] is not None and row["wait_ends_at"] <= w.now:
+    if waited:
         return "failed", "JOB_WAIT_EXCEEDED"
     return wish.target, wish.code
 

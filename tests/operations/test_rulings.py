@@ -383,6 +383,22 @@ def test_late_word_that_it_happened_freezes_what_was_ruled_not_to_have(ada):
     assert matter.slot.status == "unknown", "no later report decides it"
 
 
+@pytest.mark.parametrize("sent", [True, False], ids=["after the second has been sent", "while it is sent"])
+@pytest.mark.parametrize(("replay", "opened"), [("queryable", 1), ("idempotent", 0)])
+def test_late_word_of_the_first_sending_is_not_lost_behind_the_second(ada, replay, opened, sent):
+    matter = scene.unknown(replay=replay)
+    matter.rule("did_not_happen", ada)
+    again, grant = build.claim(matter.job.id, now=LATER), uuid.uuid4()
+    assert scene.gate(again, grant=grant, now=LATER).word == Word.GRANTED
+    for _ in range(2 * sent):  # the first answer to it was lost
+        scene.report(again, grant, EffectStatus.COMMITTED, now=LATER, response="2")
+    before = matter.slot.status
+    assert not Case.objects.filter(kind="contradiction").exists(), "what it says twice contradicts nothing"
+    scene.report(matter.lease, matter.grant, EffectStatus.COMMITTED, now=LATER, response="1")
+    assert matter.slot.status == before, "late word decides nothing"
+    assert Case.objects.filter(kind="contradiction", closed_at=None).count() == opened
+
+
 def test_acknowledge_closes_the_contradiction_and_leaves_the_record(ada):
     matter = scene.unknown()
     matter.rule("did_not_happen", ada)
