@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +18,7 @@ from django.db import connection, connections
 from jobs.models import EffectSlot
 from tests.processes.databases import Server
 from tests.processes.installation import Installation
+from tests.processes.web import serving
 from tests.provider import Provider
 
 pytestmark = pytest.mark.skipif(
@@ -71,3 +75,27 @@ def test_what_a_provider_did_is_written_down_as_soon_as_it_can_be(
         installation.until_succeeded(job_id)
         assert EffectSlot.objects.using(installation.alias).get(job_id=job_id).status == "committed"
         assert len(provider.ledger()["charges"]) == 1
+
+
+def test_the_web_server_writes_again_as_soon_as_the_database_does(installation: Installation) -> None:
+    def enqueue() -> int:
+        body = json.dumps({"kind": "documents.convert", "arguments": {"source": "a"}}).encode()
+        return post(f"{web.url}/jobs", token, body)
+
+    with serving(installation) as web:
+        token = web.token()
+        assert enqueue() == 201
+        with read_only(installation):
+            # The first finds its connection cut.
+            assert [enqueue() for _ in range(20)] == [503] * 20
+        installation.until(lambda: {enqueue() for _ in range(20)} == {201}, "twenty jobs in a row", 20)
+
+
+def post(url: str, token: str, body: bytes) -> int:
+    """Send a body and return the answer's status."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
