@@ -17,7 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseProblem
+from django.db import connections
 
 from jobs import canon, measures, redact, spool
 from jobs.context import Cancelled, Context, LeaseLost, Stopped
@@ -25,6 +26,7 @@ from jobs.effect_kinds import IMPLICIT, AlreadyThere, Declined, EffectKind, Requ
 from jobs.effect_kinds import Verdict as Proof
 from jobs.failpoints import failpoint
 from jobs.inquiry import inquire
+from jobs.ledger.outage import is_outage
 from jobs.ledger.slots import Slot
 from jobs.models import EffectSlot
 from jobs.outcomes import Code, Lease, Outcome
@@ -43,6 +45,8 @@ log = logging.getLogger("interlock.effects")
 ASK_AGAIN_SECONDS = 5.0
 SOON_SECONDS = 1.0
 LEAST_WAIT = 0.2
+KEEP_AGAIN_SECONDS = 60.0
+"""How long after the disk took no report it is tried again, and told of."""
 
 
 class EffectProblem(Exception):
@@ -297,23 +301,40 @@ class Effect:
 
 
 def deliver(runtime: EffectRuntime, values: dict[str, Any]) -> EffectStatus | None:
-    """Write one report down; what an outage keeps from the database is spooled to disk and replayed at
-    start."""
+    """Write one report down; what the database will not have is spooled to disk and replayed at start.
+
+    On a disk that takes nothing either it stays here, and the database is asked until it has heard it.
+    """
     end = time.monotonic() + settings.INTERLOCK["REPORT_SECONDS"]
     pause = 0.05
     while True:
         try:
             return runtime.report(**(values | {"status": EffectStatus(values["status"])}))
-        except (OperationalError, InterfaceError) as error:
-            if time.monotonic() >= end:
-                spool.keep(values)
-                measures.count("reports_spooled")
-                log.warning(
-                    "report kept on disk", extra={"effect": values["effect"], "cause": str(error)[:200]}
-                )
-                raise Uncertain("the outcome is kept on disk until the database answers") from error
+        except DatabaseProblem as error:
+            away = is_outage(error)
+            if not away or time.monotonic() >= end:
+                if _kept(values, error):
+                    raise Uncertain("the outcome is kept on disk until the database answers") from error
+                if not away:
+                    raise
+                end = time.monotonic() + KEEP_AGAIN_SECONDS
+            if not (connection := connections[runtime.using]).in_atomic_block:
+                connection.close()  # one to a server that was demoted would be refused for ever
             time.sleep(pause)
             pause = min(pause * 2, 2.0)
+
+
+def _kept(values: dict[str, Any], error: DatabaseProblem) -> bool:
+    """Keep a report on disk; False, and told, where the disk is full or cannot be written."""
+    try:
+        spool.keep(values)
+    except OSError as trouble:
+        more = {"effect": values["effect"], "cause": str(error)[:200], "disk": str(trouble)[:200]}
+        log.error("report kept nowhere yet, told again", extra=more)
+        return False
+    measures.count("reports_spooled")
+    log.warning("report kept on disk", extra={"effect": values["effect"], "cause": str(error)[:200]})
+    return True
 
 
 def perform(held: Held, *arguments: Any, **more: Any) -> Any:

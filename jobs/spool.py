@@ -30,17 +30,26 @@ def keep(values: dict[str, Any]) -> Path:
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = place / f"{uuid.uuid4().hex}.json"
     part = path.with_suffix(".part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(values, file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.rename(path)
+    try:
+        _write(part, json.dumps(values))
+        part.rename(path)
+    except OSError:
+        part.unlink(missing_ok=True)  # of a full disk it would take what there is left
+        raise
     sync = os.open(place, os.O_RDONLY)
     try:
         os.fsync(sync)
     finally:
         os.close(sync)
     return path
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def kept() -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
@@ -22,6 +21,7 @@ from django.utils.translation import gettext_noop
 from rest_framework import exceptions
 
 from jobs.api.strictjson import pointer, printable
+from jobs.ledger.outage import is_outage
 from jobs.outcomes import InvalidJob, Refused
 
 log = logging.getLogger("interlock.api")
@@ -193,7 +193,7 @@ def _problem(error: Exception, *, safe: bool) -> Problem:
             return Problem("body-too-large")
         case SuspiciousOperation() | BadRequest() | MultiPartParserError():
             return Problem("bad-request")
-        case OperationalError() | InterfaceError():
+        case _ if is_outage(error):
             # The connection may have been lost while the commit was on its way.
             return lost("unavailable", safe=safe)
     return lost("internal", safe=safe)

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError
-
 from jobs import measures
 from jobs.failpoints import failpoint
 from jobs.ledger import worker as worker_rows
+from jobs.ledger.outage import is_outage
 from jobs.ledger.session import transact
 from jobs.models import Job
 from jobs.outcomes import Refused
@@ -48,9 +47,9 @@ class Duties:
         """Perform one duty; a failure that is no outage is told and counted, and stays its own."""
         try:
             done = duty(now=now)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
+        except Exception as error:
+            if is_outage(error):
+                raise
             measures.count(f"duty_errors.{name}")
             log.exception("duty failed", extra={"duty": name})
             return None
@@ -119,9 +118,9 @@ class Duties:
     def _page(self, now: datetime | None) -> int:
         try:
             return len(self.runtime.recover(limit=PAGE, now=now))
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
+        except Exception as error:
+            if is_outage(error):
+                raise
             # A callback raised for some row of the page, so nothing of it was written.
             log.exception("recovery page rolled back, rows tried one by one")
             return self._one_by_one(now)
@@ -131,9 +130,9 @@ class Duties:
         for job_id in self.runtime.lapsed_ids(limit=PAGE, now=now):
             try:
                 ended += len(self.runtime.recover_one(job_id, now=now))
-            except (OperationalError, InterfaceError):
-                raise
             except Exception as error:
+                if is_outage(error):
+                    raise
                 log.exception("row quarantined", extra={"job_id": job_id})
                 self._quarantine(job_id, error, now)
         return ended

@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError
-
 from jobs import measures
 from jobs.failpoints import failpoint
 from jobs.ledger import settle
+from jobs.ledger.outage import is_outage
 from jobs.ledger.session import transact
 from jobs.outcomes import Code, Ending, Outcome
 from jobs.runtime import DurableJobRuntime
@@ -28,7 +27,6 @@ from jobs.worker.tally import Tally
 log = logging.getLogger("interlock.worker")
 
 Send = Callable[[Sequence[Finished], datetime | None], None]
-OUTAGE = (OperationalError, InterfaceError)
 AT_ONCE = 500
 """Endings per transaction: more would hold their row locks for longer than a lone job wants to wait."""
 TRIES = 3
@@ -134,17 +132,17 @@ class Endings:
         try:
             send(group, now)
             group.clear()
-        except OUTAGE:
-            raise
-        except Exception:
+        except Exception as error:
+            if is_outage(error):
+                raise
             measures.count("endings_refused")
             log.exception("endings refused together, sent one by one", extra={"endings": len(group)})
         while group:
             try:
                 send(group[:1], now)
-            except OUTAGE:
-                raise
-            except Exception:  # noqa: BLE001  (logged there, with its traceback)
+            except Exception as error:
+                if is_outage(error):
+                    raise
                 self._refuse(group[0])
             del group[0]
 

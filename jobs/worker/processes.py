@@ -7,6 +7,7 @@ child stops in an orderly way when its parent is gone, however that went.
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import signal
@@ -27,6 +28,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 KILL_AFTER = 15.0
 """Beyond the children's own grace: then they hang."""
 PR_SET_PDEATHSIG = 1
+SHORTAGES = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+"""What the machine has none of just now: processes, memory, descriptors."""
 
 
 @dataclass
@@ -70,8 +73,20 @@ class Supervisor:
                 self._bury(place, code)
         elif not place.done and time.monotonic() >= place.again_at:
             place.started = time.monotonic()
+            self._start(place)
+
+    def _start(self, place: Place) -> None:
+        try:
             # A process group of its own: Ctrl-C is for us, and each of us must hear it once.
             place.process = subprocess.Popen(self.command, process_group=0)
+        except OSError as error:
+            if error.errno not in SHORTAGES:
+                raise
+            # The other children work on, and it passes.
+            place.quick_deaths += 1
+            self._put_off(place)
+            log.error("child not started", extra={"place": place.number, "cause": str(error)})
+        else:
             log.info("child started", extra={"place": place.number, "pid": place.process.pid})
 
     def _bury(self, place: Place, code: int) -> None:
@@ -83,8 +98,7 @@ class Supervisor:
         lived = time.monotonic() - place.started
         # A handler may end its process with any code, 0 too: whoever is not finite has died.
         place.quick_deaths = place.quick_deaths + 1 if lived < QUICK_SECONDS and code != RELOAD else 0
-        pause = FIRST_PAUSE * 2 ** (place.quick_deaths - 1) if place.quick_deaths else 0.0
-        place.again_at = time.monotonic() + min(pause, LONGEST_PAUSE)
+        self._put_off(place)
         log.warning(
             "child ended", extra={"place": place.number, "code": code, "lived_seconds": round(lived, 1)}
         )
@@ -93,6 +107,11 @@ class Supervisor:
         if place.quick_deaths >= QUICK_DEATHS and code > 0:
             log.critical("children die as soon as they start", extra={"place": place.number, "code": code})
             self.stop.ask("children die as soon as they start", code=ERROR)
+
+    @staticmethod
+    def _put_off(place: Place) -> None:
+        pause = FIRST_PAUSE * 2 ** min(place.quick_deaths - 1, 10) if place.quick_deaths else 0.0
+        place.again_at = time.monotonic() + min(pause, LONGEST_PAUSE)
 
     def _wind_down(self) -> int:
         running = [place.process for place in self.places if place.process is not None]

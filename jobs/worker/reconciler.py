@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
-
 from jobs import effect_kinds, measures, spool
 from jobs.inquiry import inquire
 from jobs.ledger import inquiries
+from jobs.ledger.outage import is_outage
 from jobs.ledger.session import Session
 from jobs.runtime import DurableJobRuntime
 from jobs.status import EffectStatus
@@ -31,7 +30,6 @@ ASK_EVERY_SECONDS, LONGEST_SECONDS = 30, 900
 """A provider that could not say is asked again after this times the number of questions, at most the longest,
 and at once when its time to settle is over."""
 PAGE = 20
-OUTAGE = (OperationalError, InterfaceError)
 
 
 class Reconciler:
@@ -87,9 +85,9 @@ class Reconciler:
         for path, values in spool.kept():
             try:
                 self.effects.report(**_report(values))
-            except OUTAGE:
-                raise
-            except Exception:
+            except Exception as error:
+                if is_outage(error):
+                    raise
                 # It stays where it is: it may be the only proof that something was done. The others, and all
                 # that is to be asked, must not wait for it.
                 measures.count("duty_errors.replay")

@@ -3,12 +3,13 @@ lost."""
 
 from __future__ import annotations
 
+import errno
 import json
 import uuid
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection
 
 from jobs import spool
 from jobs.effect_kinds import NotFound
@@ -138,6 +139,52 @@ def test_a_report_that_the_database_would_not_hear_is_kept_and_told_at_the_next_
     assert (slot().status, the_job().status) == ("committed", "pending")
     steps(worker(), 1)
     assert (the_job().status, len(outside.done)) == ("succeeded", 1)
+
+
+def test_a_report_that_neither_database_nor_disk_takes_is_told_again_until_it_is_heard(
+    outside: Outside, kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside.kind("non_replayable", approval="never")
+    outside.handler().enqueue()
+    kept.touch()  # a file where the folder should be: nothing can be kept in it
+    hear, away = EffectRuntime.report, [OperationalError("disk is full") for _ in range(2)]
+
+    def full(*given: Any, **more: Any) -> Any:
+        if away:
+            raise away.pop()
+        return hear(*given, **more)
+
+    monkeypatch.setattr(EffectRuntime, "report", full)
+    steps(worker(), 1)
+    assert (slot().status, the_job().status, len(outside.done)) == ("committed", "succeeded", 1)
+
+
+def test_a_report_that_the_database_refuses_is_kept_too(
+    outside: Outside, kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside.kind("non_replayable", approval="never")
+    outside.handler().enqueue()
+
+    def malformed(*_given: Any, **_more: Any) -> None:
+        raise DatabaseError("database disk image is malformed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(EffectRuntime, "report", malformed)
+        steps(worker(), 1)
+    (path,) = kept.iterdir()
+    assert json.loads(path.read_text())["status"] == "committed"
+
+
+def test_a_disk_that_takes_half_a_report_is_left_without_that_half(
+    kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("jobs.spool.os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        spool.keep({"effect": "7"})
+    assert [*kept.iterdir()] == []
 
 
 def test_a_kept_file_that_is_no_report_is_left_where_it_is(outside: Outside, kept: Any) -> None:

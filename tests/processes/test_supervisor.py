@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 
 from jobs.status import JobStatus
@@ -47,5 +48,18 @@ def test_children_do_not_outlive_a_killed_parent(installation: Installation) -> 
 def test_a_stop_that_comes_while_children_start_is_a_clean_one(installation: Installation) -> None:
     parent = installation.start("--processes", "2")
     installation.until(lambda: len(parent.children) == 2, "the children's start")
+    parent.signal(signal.SIGTERM)
+    assert parent.wait() == 0, parent.said
+
+
+def test_a_machine_that_has_no_descriptor_left_costs_no_parent(installation: Installation) -> None:
+    parent = installation.start("--processes", "2")
+    installation.until(lambda: len(parent.children) == 2, "the children's start")
+    usual = resource.prlimit(parent.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(parent.pid, resource.RLIMIT_NOFILE, (4, usual[1]))
+    os.kill(parent.children[0], signal.SIGKILL)
+    installation.until(lambda: '"child not started"' in parent.said, "the shortage")
+    resource.prlimit(parent.pid, resource.RLIMIT_NOFILE, usual)
+    installation.until_succeeded(installation.enqueue("proc.trace"))
     parent.signal(signal.SIGTERM)
     assert parent.wait() == 0, parent.said
