@@ -172,9 +172,7 @@ def words(lease: Lease, text: str) -> str:
 
 def secrets_of(lease: Lease) -> set[str]:
     """Return the texts of a job's input that no error or log line may show."""
-    import json
-
-    return redact.secrets_in(json.loads(lease.input), handlers.hidden_paths(lease.kind))
+    return handlers.secrets_of(lease.kind, lease.input)
 
 
 def longest_wait(kind: str) -> float:

@@ -11,6 +11,7 @@ The decorated function stays callable as it was. A first parameter called `ctx` 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from jobs import redact
 from jobs.outcomes import Enqueued, InvalidJob, KeyConflict
 from jobs.retry import Backoff
 
@@ -247,6 +249,11 @@ def hidden_paths(kind: str) -> tuple[str, ...]:
     """Return what a kind declares of its input as not for people's eyes; nothing where it is not known."""
     handler = find(kind)
     return handler.redact if handler else ()
+
+
+def secrets_of(kind: str, text: str) -> set[str]:
+    """Return the texts of a job's input, given as JSON, that nothing which people read may repeat."""
+    return redact.secrets_in(json.loads(text), hidden_paths(kind))
 
 
 def known_kinds() -> list[str]:

@@ -83,7 +83,9 @@ def test_secret_of_a_job_is_on_no_page(browse):
     job_id = Job.objects.enqueue("tests.secretive", arguments, now=build.T0).job_id
     lease = build.claim(job_id)
     assert Job.objects.commit(
-        lease, {"answer": SECRET, "password": SECRET, "ok": "fine"}, now=build.at(1)
+        lease,
+        {"answer": SECRET, "password": SECRET, "ok": "fine", "said": f"charged {SECRET}", "n": [SECRET]},
+        now=build.at(1),
     ).landed
     other = build.claim(Job.objects.enqueue("tests.secretive", arguments, now=build.T0).job_id)
     Job.objects.uncertain(other, "no answer", now=build.at(1))
@@ -124,3 +126,27 @@ def test_secret_of_an_effect_is_in_no_window_and_on_no_page(browse):
     pages.append(json.dumps(docket.document(matter.look(), []), default=str))
     assert [SECRET in page for page in pages] == [False] * 4
     assert pages[0].count("fine") == 3
+
+
+@pytest.mark.django_db
+def test_secret_of_a_job_is_in_none_of_its_effects_payloads_answers_and_errors(browse):
+    matter = scene.unknown()
+    payload, other, errors = [
+        json.dumps(value) for value in ({"to": SECRET, "ok": "fine"}, {"to": f"{SECRET}1"}, f"no {SECRET}")
+    ]
+    with build.unguarded(), connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_job SET input = %s", [json.dumps({"token": SECRET})])
+        cursor.execute(
+            "UPDATE jobs_effectslot SET payload = %s, conflict_payload = %s, response = %s",
+            [payload, other, payload],
+        )
+        cursor.execute("UPDATE jobs_case SET kind = 'conflict'")
+    matters.evidence(matter.case, body=payload)
+    matters.evidence(matter.case, body=errors)
+    client = browse("admin")
+    urls = [reverse("admin:jobs_effectslot_change", args=[matter.slot.pk])]
+    urls += [reverse(f"admin:{name}", args=[matter.case.pk]) for name in ("case", "casefile")]
+    pages = [client.get(url).content.decode() for url in urls]
+    pages.append(json.dumps(docket.document(matter.look(), []), default=str))
+    assert [SECRET in page for page in pages] == [False] * 4
+    assert pages[1].count("fine") >= 3
