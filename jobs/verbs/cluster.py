@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from jobs import admission, audit, wake
 from jobs.canon import Json
 from jobs.ledger import epoch as scheduler
@@ -139,7 +141,7 @@ class ClusterVerbs(Verbs):
             _need_seen(session, name, seen)
             # A local time that was taken for UTC: everybody would believe in a pause that is over.
             if not scheduler.pause(session, name, until=until, actor=actor, reason=reason):
-                raise InvalidJob("until", "an instant that is still to come")
+                raise InvalidJob("until", _("an instant that is still to come"))
             _record_queue(session, "pause_queue", name, before, actor=actor, reason=reason)
 
         transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
