@@ -114,7 +114,7 @@ def test_what_has_changed_since_is_read_at_once_by_the_ids_of_the_plans_jobs(ola
 
 def test_plan_keeps_what_is_at_stake_and_the_rows_that_most_hangs_on(ola):
     ids = []
-    for amounts in (("7.50",), (), ("120.00", "0.25"), ("5.00",)):
+    for amounts in (("7.50",), (), ("-120.00", "-0.25"), ("5.00",)):
         lease = build.running()
         for n, amount in enumerate(amounts):
             values: Any = {
@@ -127,10 +127,10 @@ def test_plan_keeps_what_is_at_stake_and_the_rows_that_most_hangs_on(ola):
             build.effect(lease, slot=f"s{n}", **values)
         ids.append(build.id_of(lease))
     plan = prepare("cancel", ola, ids=ids)
-    assert plan.summary["amounts"] == {"EUR": "132.7500"}
+    assert plan.summary["amounts"] == {"EUR": "-107.7500"}
     rows = plan.summary["largest"]
     assert [row["job_id"] for row in rows] == [str(ids[n]) for n in (2, 0, 3, 1)]
-    assert (rows[0]["amounts"], rows[3]["amounts"]) == ({"EUR": "120.2500"}, {})
+    assert (rows[0]["amounts"], rows[3]["amounts"]) == ({"EUR": "-120.2500"}, {})
 
 
 @pytest.mark.parametrize(
