@@ -263,6 +263,24 @@ def test_revoked_token_stops_the_plan(ola):
     assert (plan.state, plan.ended_why, plan.left) == (PlanState.ABORTED, "TOKEN_UNKNOWN", 2)
 
 
+@pytest.mark.parametrize("end", ["revoked_at", "expires_at"])
+def test_token_that_ends_while_its_plan_runs_touches_no_further_row(ola, monkeypatch, end):
+    ids, real = failed(3), jobwork.retry
+    token, _secret = ApiToken.objects.issue("ci", user=ola, scopes=["ops"], queues=[])
+
+    def end_after_the_first(*given, **more):
+        ApiToken.objects.update(**{end: clock()})
+        return real(*given, **more)
+
+    plan = prepare("retry", ola)
+    plans.begin(plan.id, actor=ola, token=token)
+    monkeypatch.setitem(planrun.ACTS, "retry", end_after_the_first)
+    work()
+    plan.refresh_from_db()
+    assert (plan.state, plan.ended_why, plan.left) == (PlanState.ABORTED, "TOKEN_UNKNOWN", 2)
+    assert [outcomes(plan)[i][0] for i in ids] == ["done", "pending", "pending"]
+
+
 def test_killed_run_goes_on_where_it_was_and_does_no_row_twice(ola, monkeypatch):
     """It dies inside the second row's transaction; the next run finds the first one done."""
     ids, real, seen = failed(3), jobwork.retry, []
