@@ -391,3 +391,27 @@ def test_guessed_password_locks_the_name_out_and_the_page_says_until_when(
         assert 0 < int(answer["Retry-After"]) <= 900
     django_user_model.objects.create_user("bob", password="right", is_staff=True)
     assert client.post(url, {"username": "bob", "password": "right"}).status_code == 302
+
+
+def test_audit_says_what_was_done_to_plans_and_tokens_in_words(admin, viewer, django_user_model):
+    from jobs.models.plan import PlanAction
+    from jobs.operations import plans, tokens
+
+    person = django_user_model.objects.get(username="admin-1")
+    build.enqueue()
+    for end in (plans.abort, plans.begin):
+        end(
+            plans.prepare(
+                PlanAction.HOLD, Job.objects.all(), actor=person, reason="r", filters=[("q", "")]
+            ).id,
+            actor=person,
+        )
+    given = {"actor": person, "reason": "r"}
+    token, _secret = tokens.issue("ci", owner=person, scopes=["ops"], **given)
+    tokens.revoke(token.pk, **given)
+    page = text_of(viewer.get(reverse("admin:audit")))
+    for action in ("planned", "executed", "stopped"):
+        assert f"{action} a mass action" in page
+    assert "issued an API token" in page
+    assert "revoked an API token" in page
+    assert not re.search(r"\b[a-z]+_(plan|token)\b", page)
