@@ -75,11 +75,19 @@ def test_long_text_is_cut():
 
 @pytest.mark.django_db
 def test_secret_of_a_job_is_on_no_page(browse):
-    @handlers.job("tests.secretive", redact=["card.number", "items.*.pin", "answer"])
+    @handlers.job(
+        "tests.secretive",
+        redact=["card.number", "items.*.pin", "answer"],
+        label="{items[0][pin]} {token} for {items[0][who]}",
+    )
     def secretive(card, items, token):
         """Keep a secret."""
 
-    arguments = {"card": {"number": SECRET}, "items": [{"pin": SECRET}], "token": SECRET}
+    arguments = {
+        "card": {"number": SECRET},
+        "items": [{"pin": SECRET, "who": "ann"}],
+        "token": SECRET,
+    }
     job_id = Job.objects.enqueue("tests.secretive", arguments, now=build.T0).job_id
     lease = build.claim(job_id)
     assert Job.objects.commit(
@@ -105,6 +113,7 @@ def test_secret_of_a_job_is_on_no_page(browse):
     pages = [client.get(url).content.decode() for url in urls]
     assert [url for url, page in zip(urls, pages, strict=True) if SECRET in page] == []
     assert "fine" in pages[1]
+    assert "••• ••• for ann" in pages[1]
     assert pages[1].count("redacted") >= 5
     assert SECRET not in json.dumps(docket.document(cases.look(case.pk), []), default=str)
 
