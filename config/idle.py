@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 
 SEEN = "last_seen"
 GRAIN = 60
+PARTS = 10
+"""A session that may be idle for a short while only is written more often: so many times in that while."""
 
 
 class IdleSessionMiddleware:
@@ -45,5 +47,5 @@ def is_refresh(request: HttpRequest) -> bool:
 
 def mark_seen(session: SessionBase, *, now: float) -> None:
     """Note the act, at most once a minute: a write for each page view would be felt on SQLite."""
-    if now - session.get(SEEN, 0) >= GRAIN:
+    if now - session.get(SEEN, 0) >= min(GRAIN, settings.SESSION_IDLE_SECONDS // PARTS):
         session[SEEN] = int(now)

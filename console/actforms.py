@@ -103,11 +103,11 @@ class ReviseForm(JobForm):
 
 
 class PauseForm(ReasonForm):
-    """Also which queue, whose pause was seen, if any, and until when."""
+    """Also which queue, which pause was seen, if any, and until when."""
 
-    what_was_seen = ("queue", "paused_by")
+    what_was_seen = ("queue", "seen")
     queue = forms.CharField(max_length=100, widget=forms.HiddenInput)
-    paused_by = forms.CharField(max_length=150, strip=False, required=False, widget=forms.HiddenInput)
+    seen = forms.CharField(max_length=20, required=False, widget=forms.HiddenInput)
     length = forms.ChoiceField(
         label=gettext_lazy("Until when"),
         choices=[
@@ -140,18 +140,18 @@ class PauseForm(ReasonForm):
 
 
 class QueueForm(ReasonForm):
-    """Also which queue, and whose pause was seen."""
+    """Also which queue, and which pause was seen."""
 
-    what_was_seen = ("queue", "paused_by")
+    what_was_seen = ("queue", "seen")
     queue = forms.CharField(max_length=100, widget=forms.HiddenInput)
-    paused_by = forms.CharField(max_length=150, strip=False, widget=forms.HiddenInput)
+    seen = forms.CharField(max_length=20, widget=forms.HiddenInput)
 
 
 class OpenForm(ReasonForm):
-    """Also who was seen to have closed claims."""
+    """Also when and by whom claims were seen closed."""
 
-    what_was_seen = ("closed_by",)
-    closed_by = forms.CharField(max_length=150, strip=False, required=False, widget=forms.HiddenInput)
+    what_was_seen = ("seen",)
+    seen = forms.CharField(max_length=20, widget=forms.HiddenInput)
 
 
 class WorkerForm(ReasonForm):

@@ -19,7 +19,7 @@ from jobs import effect_kinds
 from jobs.models import Attempt, Case, EffectSlot, FenceRefusal
 from jobs.models.case import CaseKind, ClosedAs, Evidence, Proposal
 from jobs.operations.cases import View
-from jobs.redact import mask
+from jobs.redact import mask, strike
 from jobs.status import EffectStatus
 
 EVIDENCE, WORDS, DIFFERENCES = 30, 50, 100
@@ -80,14 +80,14 @@ def paths_of(view: View) -> tuple[str, ...]:
 
 def heard(view: View) -> list[Heard]:
     """Return what was learnt, newest first."""
-    paths = paths_of(view)
-    return [_heard(row, paths) for row in view.evidence[:EVIDENCE]]
+    paths, secrets = paths_of(view), view.secrets
+    return [_heard(row, paths, secrets) for row in view.evidence[:EVIDENCE]]
 
 
-def _heard(row: Evidence, paths: Iterable[str]) -> Heard:
+def _heard(row: Evidence, paths: Iterable[str], secrets: Iterable[str]) -> Heard:
     if row.body[:1] in ("{", "["):
-        return Heard(row, Payload.of(row.body, paths), "")
-    return Heard(row, None, row.body[:BODY])
+        return Heard(row, Payload.of(row.body, paths, secrets), "")
+    return Heard(row, None, strike(row.body, secrets)[:BODY])
 
 
 def attempt_facts(view: View) -> tuple[int, int]:
@@ -240,7 +240,9 @@ def _decided(proposal: Proposal) -> str:
     }.get(proposal.decision, proposal.decision)
 
 
-def differences(recorded: str, brought: str, paths: Iterable[str]) -> tuple[list[Difference], int]:
+def differences(
+    recorded: str, brought: str, paths: Iterable[str], secrets: Iterable[str] = ()
+) -> tuple[list[Difference], int]:
     """Return the fields that differ, and how many are equal.
 
     They are compared as they are and shown as people may see them, so that two secrets are still told apart.
@@ -249,11 +251,13 @@ def differences(recorded: str, brought: str, paths: Iterable[str]) -> tuple[list
     nothing: tuple[str, str | None] = ("", None)
     names = list(dict.fromkeys([*left, *right]))
     differing = [n for n in names if left.get(n, nothing) != right.get(n, nothing)]
-    shown = [
-        Difference(n or "/", left.get(n, nothing)[1], right.get(n, nothing)[1])
-        for n in differing[:DIFFERENCES]
-    ]
+    rows = [[n or "/", left.get(n, nothing)[1], right.get(n, nothing)[1]] for n in differing[:DIFFERENCES]]
+    shown = [Difference(*map(_cut, row)) for row in strike(rows, secrets)]
     return shown, len(names) - len(differing)
+
+
+def _cut(text: str | None) -> Any:
+    return text[:CUT] + "…" if text is not None and len(text) > CUT else text
 
 
 def _fields(text: str, paths: tuple[str, ...]) -> dict[str, tuple[str, str | None]]:
@@ -276,7 +280,7 @@ def _leaves(path: str, value: Any, masked: Any, depth: int) -> Iterator[tuple[st
         shown = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
         shown = shown.encode(errors="replace").decode()
         exact = json.dumps(value, sort_keys=True)
-        yield path.encode(errors="replace").decode(), exact, shown[:CUT] + "…" if len(shown) > CUT else shown
+        yield path.encode(errors="replace").decode(), exact, shown
 
 
 def is_conflict(case: Case, slot: EffectSlot) -> bool:

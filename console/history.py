@@ -61,6 +61,11 @@ def said(verb: str) -> str:
         "enrol_second_factor": _("enrolled a second factor"),
         "remove_second_factor": _("removed their own second factor"),
         "reset_second_factor": _("took a second factor away"),
+        "plan": _("planned a mass action"),
+        "execute_plan": _("executed a mass action"),
+        "abort_plan": _("stopped a mass action"),
+        "issue_token": _("issued an API token"),
+        "revoke_token": _("revoked an API token"),
     }.get(verb, verb)
 
 

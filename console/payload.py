@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobs.redact import MASK, mask
+from jobs.redact import MASK, mask, strike
 
 NODES = 400
 """Values shown of one document."""
@@ -39,11 +39,14 @@ class Payload:
     cut: bool
 
     @classmethod
-    def of(cls, text: str, paths: Iterable[str] = ()) -> Payload:
-        """Return the document of `text`; what is no JSON, or nested beyond reading, is one masked value."""
+    def of(cls, text: str, paths: Iterable[str] = (), secrets: Iterable[str] = ()) -> Payload:
+        """Return the document of `text`; what is no JSON, or nested beyond reading, is one masked value.
+
+        `secrets` are struck from all texts: those of a job's input, which what it wrote may repeat.
+        """
         budget = _Budget(NODES)
         try:
-            lines = list(_lines("", mask(json.loads(text), paths), 0, budget))
+            lines = list(_lines("", strike(mask(json.loads(text), paths), secrets), 0, budget))
         except (ValueError, RecursionError):
             lines = list(_lines("", MASK, 0, budget))
         if len(lines) <= FLAT:

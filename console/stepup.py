@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.signals import user_login_failed
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
@@ -51,10 +52,21 @@ def refused(request: HttpRequest) -> str:
         if not wrong:
             factors.note(request.session)
     request.POST = _form(sent)  # type: ignore[assignment]
-    if not wrong:
-        proof.note(request.session)
-        request.session.cycle_key()
-    return wrong
+    return wrong or _noted(request)
+
+
+def _noted(request: HttpRequest) -> str:
+    """Keep that the person has said who he is, under a new key; return what is wrong where it is too late."""
+    session = request.session
+    with transaction.atomic():
+        # Who ends the person's sessions at this moment did not find the one that a new key would begin.
+        factors.lock(request.user)
+        if not session.exists(session.session_key or ""):
+            session.flush()
+            return _("This session has ended: log in again.")
+        proof.note(session)
+        session.cycle_key()
+    return ""
 
 
 def code_refused(request: HttpRequest, user: Any, code: str) -> str:

@@ -141,11 +141,13 @@ def _worker(_row: Any, value: str, short: bool) -> str:
 
 
 def _masked(row: Any, value: str, _short: bool) -> str:
-    from jobs import effect_kinds
+    from jobs import effect_kinds, handlers
 
     # A window on attempts shows what belongs to the job as a whole.
     kind = getattr(row, "kind", effect_kinds.IMPLICIT)
-    payload = Payload.of(value, effect_kinds.hidden_paths(kind, row.job.kind))
+    job = row.job
+    secrets = handlers.secrets_of(job.kind, job.input)
+    payload = Payload.of(value, effect_kinds.hidden_paths(kind, job.kind), secrets)
     depth, said = 0, []
     for line in payload.lines:
         depth -= line.closes

@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 from uuid_utils import uuid7
 
 from jobs import canon, errors, handlers, redact, traceparent
@@ -65,19 +66,19 @@ def rows(
 def _shared(kind: str, given: Options) -> tuple[Handler | None, str | None, dict[str, Any]]:
     """Return a kind's handler, the label unless the arguments make it, and what does not hang on them."""
     if not isinstance(kind, str) or not handlers.NAME.fullmatch(kind):
-        raise InvalidJob("kind", "letters, digits and ._:- only, 1 to 120 of them")
+        raise InvalidJob("kind", _("letters, digits and ._:- only, 1 to %(most)s of them") % {"most": 120})
     handler = handlers.find(kind)
     name = given.queue or (handler.queue if handler else handlers.DEFAULT_QUEUE)
     priority = given.priority if given.priority is not None else handler.priority if handler else 0
     if type(priority) is not int or not LEAST_PRIORITY <= priority <= MOST_PRIORITY:
-        raise InvalidJob("priority", f"a whole number from {LEAST_PRIORITY} to {MOST_PRIORITY}")
+        raise InvalidJob("priority", _whole(LEAST_PRIORITY, MOST_PRIORITY))
     attempts = (
         given.max_attempts if given.max_attempts is not None else handler.max_attempts if handler else 20
     )
     if type(attempts) is not int or not 1 <= attempts <= MOST_ATTEMPTS:
-        raise InvalidJob("max_attempts", f"a whole number from 1 to {MOST_ATTEMPTS}")
+        raise InvalidJob("max_attempts", _whole(1, MOST_ATTEMPTS))
     if given.unique_scope not in ("unfinished", "ever"):
-        raise InvalidJob("unique_scope", "unfinished or ever")
+        raise InvalidJob("unique_scope", _("unfinished or ever"))
     return (
         handler,
         given.label if given.label is not None or (handler and handler.label) else "",
@@ -112,7 +113,7 @@ def arguments(kind: str, value: Mapping[str, Any]) -> tuple[str, str]:
 
 def _arguments(handler: Handler | None, value: Mapping[str, Any], depth: int, limit: int) -> tuple[str, str]:
     if type(value) is not dict and not isinstance(value, Mapping):
-        raise InvalidJob("arguments", "an object of named arguments")
+        raise InvalidJob("arguments", _("an object of named arguments"))
     if handler is not None and not handler.takes(value.keys()):
         handler.bind(**{str(k): v for k, v in value.items()})
     try:
@@ -172,9 +173,7 @@ def words(lease: Lease, text: str) -> str:
 
 def secrets_of(lease: Lease) -> set[str]:
     """Return the texts of a job's input that no error or log line may show."""
-    import json
-
-    return redact.secrets_in(json.loads(lease.input), handlers.hidden_paths(lease.kind))
+    return handlers.secrets_of(lease.kind, lease.input)
 
 
 def longest_wait(kind: str) -> float:
@@ -187,17 +186,19 @@ def _text(field: str, value: str | None, limit: int) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InvalidJob(field, "text")
+        raise InvalidJob(field, _("text"))
     if len(value) > limit:
-        raise InvalidJob(field, f"at most {limit} characters, not {len(value)}")
+        raise InvalidJob(
+            field, _("at most %(most)s characters, not %(n)s") % {"most": limit, "n": len(value)}
+        )
     if "\0" in value or not _encodes(value):
-        raise InvalidJob(field, "no U+0000 and no lone surrogates")
+        raise InvalidJob(field, _("no U+0000 and no lone surrogates"))
     return value
 
 
 def _trace(value: str) -> str:
     if value and (not isinstance(value, str) or traceparent.parse(value) != value):
-        raise InvalidJob("traceparent", "as the W3C writes it: 00-, 32, 16 and 2 hex digits")
+        raise InvalidJob("traceparent", _("as the W3C writes it: 00-, 32, 16 and 2 hex digits"))
     return value
 
 
@@ -208,13 +209,13 @@ def _id(field: str, value: uuid.UUID | str | None) -> str | None:
     try:
         return (value if isinstance(value, uuid.UUID) else uuid.UUID(value)).hex
     except (ValueError, TypeError, AttributeError):
-        raise InvalidJob(field, "the id of a job") from None
+        raise InvalidJob(field, _("the id of a job")) from None
 
 
 def _key(field: str, value: str | None) -> str | None:
     if value == "":
         # Whoever builds a key out of nothing would make one job of all his jobs.
-        raise InvalidJob(field, "at least 1 character, or none at all (None)")
+        raise InvalidJob(field, _("at least 1 character, or none at all (None)"))
     return _text(field, value, settings.INTERLOCK["KEY_CHARACTERS"])
 
 
@@ -226,18 +227,22 @@ def _encodes(value: str) -> bool:
     return True
 
 
+def _whole(least: int, most: int) -> str:
+    return _("a whole number from %(least)s to %(most)s") % {"least": least, "most": most}
+
+
 def _seconds(field: str, value: float | None) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_DELAY:
-        raise InvalidJob(field, "seconds, from 0 to ten years")
+        raise InvalidJob(field, _("seconds, from 0 to ten years"))
     return float(value)
 
 
 def queue(name: Any) -> str:
     """Return the name of a queue, or raise InvalidJob."""
     if not isinstance(name, str) or not handlers.QUEUE.fullmatch(name):
-        raise InvalidJob("queue", "letters, digits and ._:- only, 1 to 100 of them")
+        raise InvalidJob("queue", _("letters, digits and ._:- only, 1 to %(most)s of them") % {"most": 100})
     return name
 
 
@@ -246,11 +251,11 @@ def instant(field: str, value: datetime | None) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidJob(field, "an instant with its time zone")
+        raise InvalidJob(field, _("an instant with its time zone"))
     try:
         moment = value.astimezone(UTC)
     except OverflowError:
-        raise InvalidJob(field, "an instant before the year 9000") from None
+        raise InvalidJob(field, _("an instant before the year 9000")) from None
     if not datetime(1970, 1, 1, tzinfo=UTC) <= moment <= LATEST:
-        raise InvalidJob(field, "an instant from 1970 to before the year 9000")
+        raise InvalidJob(field, _("an instant from 1970 to before the year 9000"))
     return moment

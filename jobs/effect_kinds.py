@@ -26,6 +26,8 @@ NAME = re.compile(r"[A-Za-z0-9_.:-]{1,120}")
 REPLAY = ("idempotent", "queryable", "non_replayable")
 IMPLICIT = "job"
 """The kind of the slot that stands for a whole run whose outcome nobody knows; nobody may register it."""
+HIGHEST = 10**16
+"""Of amounts: from here on the column holds none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,10 @@ class EffectKind:
             amount = Decimal(str(value))
         except InvalidOperation:
             return None
-        return amount.quantize(Decimal("0.0001")) if amount.is_finite() and abs(amount) < 10**16 else None
+        if not amount.is_finite() or abs(amount) >= HIGHEST:
+            return None
+        kept = amount.quantize(Decimal("0.0001"))
+        return kept if abs(kept) < HIGHEST else None  # rounded up
 
     def text_of(self, payload: Any, path: str, limit: int) -> str:
         """Return the text at a declared path, bounded."""
@@ -199,7 +204,8 @@ class EffectKind:
 def _applies(rule: str | Decimal, amount: Decimal | None) -> bool:
     if isinstance(rule, str):
         return rule == "always"
-    return amount is None or amount > rule
+    # What is paid back is as much money.
+    return amount is None or abs(amount) > rule
 
 
 def _at(payload: Any, path: str) -> Any:

@@ -11,13 +11,16 @@ The decorated function stays callable as it was. A first parameter called `ctx` 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from string import Formatter
 from typing import Any
 
+from jobs import redact
 from jobs.outcomes import Enqueued, InvalidJob, KeyConflict
 from jobs.retry import Backoff
 
@@ -143,12 +146,22 @@ class Handler:
             )
         }
 
+    @cached_property
+    def _labelled(self) -> frozenset[str]:
+        """Names of the arguments that the label speaks of: only these are masked for it, at each enqueue."""
+        fields = (field for _text, field, _spec, _conversion in Formatter().parse(self.label) if field)
+        return frozenset(re.split(r"[.\[]", field, maxsplit=1)[0] for field in fields)
+
     def label_of(self, arguments: Mapping[str, Any]) -> str:
-        """Return the one line that people know this job by; one that cannot be made is no reason to fail."""
+        """Return the one line that people know this job by, secrets masked: it stands in every list.
+
+        One that cannot be made is no reason to fail.
+        """
         if not self.label:
             return ""
         try:
-            return " ".join(self.label.format_map(dict(arguments)).split())[:200]
+            named = {name: arguments[name] for name in self._labelled if name in arguments}
+            return " ".join(self.label.format_map(redact.mask(named, self.redact)).split())[:200]
         except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             return ""
 
@@ -247,6 +260,11 @@ def hidden_paths(kind: str) -> tuple[str, ...]:
     """Return what a kind declares of its input as not for people's eyes; nothing where it is not known."""
     handler = find(kind)
     return handler.redact if handler else ()
+
+
+def secrets_of(kind: str, text: str) -> set[str]:
+    """Return the texts of a job's input, given as JSON, that nothing which people read may repeat."""
+    return redact.secrets_in(json.loads(text), hidden_paths(kind))
 
 
 def known_kinds() -> list[str]:

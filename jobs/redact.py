@@ -7,7 +7,7 @@ goes through here first (contract §7, house rule "secrets redacted").
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 MASK = "•••"
@@ -68,20 +68,43 @@ def _collect(value: Any, paths: list[tuple[str, ...]], hidden: bool, found: set[
 
 def strike(value: Any, secrets: Iterable[str]) -> Any:
     """Return a copy of a JSON value without `secrets`, wherever they stand: a result may repeat its input."""
-    ordered = sorted(set(secrets), key=len, reverse=True)
-    return _strike(value, ordered) if ordered else value
+    known = frozenset(secrets)
+    return _strike(value, known, _struck(value, known)) if known else value
 
 
-def _strike(value: Any, secrets: list[str]) -> Any:
+def _strike(value: Any, secrets: frozenset[str], struck: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {_strike(key, secrets): _strike(part, secrets) for key, part in value.items()}
+        return {struck[key]: _strike(part, secrets, struck) for key, part in value.items()}
     if isinstance(value, list):
-        return [_strike(part, secrets) for part in value]
+        return [_strike(part, secrets, struck) for part in value]
     if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, MASK)
-        return value
+        return struck[value]
     return MASK if str(value) in secrets and not isinstance(value, bool) else value
+
+
+def _struck(value: Any, secrets: Iterable[str]) -> dict[str, str]:
+    """Return each text of a JSON value, without the secrets.
+
+    All are searched as one: thousands of secrets in each of thousands of texts would take seconds. What
+    stands between them is in no secret, for no input holds it.
+    """
+    texts = list(_texts(value))
+    joined = "\0".join(text.replace("\0", "\N{REPLACEMENT CHARACTER}") for text in texts)
+    for secret in sorted(secrets, key=len, reverse=True):
+        joined = joined.replace(secret, MASK)
+    return dict(zip(texts, joined.split("\0"), strict=False))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, str):
+        yield value
 
 
 def clean(text: object, *, limit: int, secrets: Iterable[str] = ()) -> str:

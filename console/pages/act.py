@@ -58,7 +58,8 @@ class Sent(View):
             return self.refuse(refused, form)
         except InvalidJob as error:
             name = error.field.partition(".")[0].partition("[")[0]
-            form.add_error(name if name in form.fields else None, str(error))
+            where = name if name in form.fields else None
+            form.add_error(where, error.problem if where == error.field else str(error))
             return self.unread(form)
         return answer or self.back()
 

@@ -116,10 +116,10 @@ class CasePage(Page):
     def evidence(self) -> dict[str, Any]:
         """Return everything that a ruling rests on."""
         view, case, slot = self.view, self.case, self.slot
-        paths = casefile.paths_of(view)
+        paths, secrets = casefile.paths_of(view), view.secrets
         conflict = casefile.is_conflict(case, slot)
         differing, equal = (
-            casefile.differences(slot.payload, slot.conflict_payload or "null", paths)
+            casefile.differences(slot.payload, slot.conflict_payload or "null", paths, secrets)
             if conflict
             else ([], 0)
         )
@@ -132,10 +132,10 @@ class CasePage(Page):
             "heard": casefile.heard(view),
             "evidence_shown": casefile.EVIDENCE,
             "steps": casefile.steps(view, number),
-            "payload": Payload.of(slot.payload, paths),
-            "response": Payload.of(slot.response, paths) if slot.response is not None else None,
+            "payload": Payload.of(slot.payload, paths, secrets),
+            "response": Payload.of(slot.response, paths, secrets) if slot.response is not None else None,
             "conflict": conflict,
-            "brought": Payload.of(slot.conflict_payload or "null", paths) if conflict else None,
+            "brought": Payload.of(slot.conflict_payload or "null", paths, secrets) if conflict else None,
             "differing": differing,
             "equal": equal,
             "history": casefile.history(view, self._proposals()),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from console import actforms, environment, wording
 from console.pages.act import Act, Effect
-from jobs.ledger import timeline
+from jobs.ledger import epoch, timeline
 from jobs.models import FenceRefusal, Worker
 from jobs.operations import cluster, exposure
 from jobs.outcomes import Refused
@@ -51,7 +51,11 @@ class QueueAct(Act):
         return f"{self.verb}: {self.queue}"
 
     def seen(self) -> dict[str, Any]:
-        return {"queue": self.queue, "paused_by": self.pause.paused_by if self.pause is not None else ""}
+        pause = self.pause
+        if pause is None:
+            return {"queue": self.queue, "seen": ""}
+        facts = (pause.paused_by, pause.paused_at, pause.paused_until, pause.pause_reason)
+        return {"queue": self.queue, "seen": epoch.mark(*facts)}
 
     def back_url(self) -> str:
         return reverse("admin:queues")
@@ -81,7 +85,7 @@ class PauseQueue(QueueAct):
             actor=self.request.user,
             reason=data["reason"],
             until=until,
-            seen_by=data["paused_by"],
+            seen=data["seen"],
         )
         if until is None:
             self.tell(_("Queue %(queue)s is paused until a person resumes it.") % {"queue": data["queue"]})
@@ -113,7 +117,7 @@ class ResumeQueue(QueueAct):
             data["queue"],
             actor=self.request.user,
             reason=data["reason"],
-            seen_by=data["paused_by"],
+            seen=data["seen"],
         ):
             self.tell(_("Queue %(queue)s is open again.") % {"queue": data["queue"]})
         else:
@@ -245,7 +249,8 @@ class OpenClaims(SchedulerAct):
     form_class = actforms.OpenForm
 
     def seen(self) -> dict[str, Any]:
-        return {"closed_by": self.around.scheduler.changed_by}
+        row = self.around.scheduler
+        return {"seen": epoch.mark(row.changed_by, row.changed_at)}
 
     def closed(self) -> str:
         return "" if not self.around.scheduler.claims_open else _("Claims are open.")
@@ -257,7 +262,7 @@ class OpenClaims(SchedulerAct):
         ]
 
     def act(self, data: dict[str, Any]) -> None:
-        done = cluster.open_claims(actor=self.request.user, reason=data["reason"], seen_by=data["closed_by"])
+        done = cluster.open_claims(actor=self.request.user, reason=data["reason"], seen=data["seen"])
         self.tell(_("Claims are open.") if done else _("Claims were open already; nothing was changed."))
 
 
@@ -280,8 +285,8 @@ class RaiseEpoch(SchedulerAct):
         }
 
     def title(self) -> str:
-        epoch = self.around.scheduler.epoch
-        return _("Raise the epoch from %(old)s to %(new)s") % {"old": epoch, "new": epoch + 1}
+        old = self.around.scheduler.epoch
+        return _("Raise the epoch from %(old)s to %(new)s") % {"old": old, "new": old + 1}
 
     def effects(self) -> list[Effect]:
         return [

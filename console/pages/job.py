@@ -127,7 +127,7 @@ class JobPage(Page):
             "slots": [(s, numbers.get(s.granted_attempt_id), found.get(s.id)) for s in slots],
             "refusals": shown(refusals),
             "input": Payload.of(job.input, paths),
-            "result": Payload.of(committed.result, paths)
+            "result": Payload.of(committed.result, paths, handlers.secrets_of(job.kind, job.input))
             if committed and committed.result is not None
             else None,
             "result_attempt": committed,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from jobs import canon
 from jobs.ledger.session import Session
 
 READ = """
-SELECT epoch, claims_open, timeline, clock_high_water, changed_by, reason FROM jobs_scheduler WHERE id = 1
+SELECT epoch, claims_open, timeline, clock_high_water, changed_at, changed_by, reason
+  FROM jobs_scheduler WHERE id = 1
 """
 
 # Under LOCK TABLE … EXCLUSIVE: every fenced transaction under way has ended, none begins before this commits.
@@ -60,9 +63,9 @@ UPDATE jobs_queue SET paused_at = NULL, paused_until = NULL, paused_by = %(actor
 RETURNING name
 """
 
-PAUSED_BY = """
+PAUSED = """
 WITH t AS (SELECT {clock} AS now)
-SELECT q.paused_by FROM jobs_queue AS q CROSS JOIN t
+SELECT q.paused_by, q.paused_at, q.paused_until, q.pause_reason FROM jobs_queue AS q CROSS JOIN t
  WHERE q.name = %(name)s AND q.paused_at IS NOT NULL AND (q.paused_until IS NULL OR q.paused_until > t.now)
 """
 
@@ -78,6 +81,7 @@ class SchedulerState(NamedTuple):
     claims_open: bool
     timeline: str
     clock_high_water: Any
+    changed_at: Any
     changed_by: str
     reason: str
 
@@ -86,8 +90,14 @@ def read(session: Session) -> SchedulerState:
     """Return the scheduler row."""
     row = list(session.run(READ)[0])
     row[1] = bool(row[1])
-    row[3] = session.moment(row[3])
+    row[3], row[4] = session.moment(row[3]), session.moment(row[4])
     return SchedulerState(*row)
+
+
+def mark(*facts: datetime | str | None) -> str:
+    """Return by what a pause, or who closed claims, is told from another, also from one of the same person."""
+    said = [fact.astimezone(UTC).isoformat() if isinstance(fact, datetime) else fact for fact in facts]
+    return canon.digest(canon.canonical(said))[:20]
 
 
 def raise_epoch(
@@ -141,9 +151,11 @@ def pause(session: Session, name: str, *, until: Any, actor: str, reason: str) -
     return bool(session.run(text, name=name, until=until, actor=actor, reason=reason))
 
 
-def paused_by(session: Session, name: str) -> str:
-    """Return who has paused a queue that is paused at this moment; empty where nobody has."""
-    return "".join(row[0] for row in session.run(PAUSED_BY, name=name))
+def paused(session: Session, name: str) -> tuple[str, str]:
+    """Return who has paused a queue that is paused at this moment, and the pause's mark; empty: nobody has."""
+    for by, since, until, reason in session.run(PAUSED, name=name):
+        return by, mark(by, session.moment(since), session.moment(until), reason)
+    return "", ""
 
 
 def pauses(session: Session, name: str, *, hold: bool = False) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from jobs import canon, effect_kinds
+from jobs import canon, effect_kinds, handlers
 from jobs.effect_kinds import IMPLICIT, EffectKind
 from jobs.ledger.clock import clock
 from jobs.ledger.session import Session
@@ -81,6 +81,11 @@ class View:
     """Digest of the facts; what a second person confirms is that they are still what the first one signed."""
     snapshot: str = field(default="", repr=False)
     """Digest of what a person must have seen: the facts, and what was said and asked about them."""
+
+    @property
+    def secrets(self) -> set[str]:
+        """Texts of the job's input that payloads, answers and errors may repeat, and no person may see."""
+        return handlers.secrets_of(self.job.kind, self.job.input)
 
     @property
     def kind_known(self) -> bool:

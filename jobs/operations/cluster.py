@@ -50,12 +50,10 @@ def close_claims(*, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> b
     return _unless_held(lambda verbs: verbs.close_claims(actor=by, reason=reason), using)
 
 
-def open_claims(
-    *, actor: Any, reason: str, seen_by: str | None = None, using: str = DEFAULT_DB_ALIAS
-) -> bool:
-    """Let workers claim again, with `seen_by` only what that person closed; False when they could."""
+def open_claims(*, actor: Any, reason: str, seen: str | None = None, using: str = DEFAULT_DB_ALIAS) -> bool:
+    """Let workers claim again, with `seen` only as they were seen closed; False when they could."""
     by = admit(actor, RAISE).signature
-    return _unless_held(lambda verbs: verbs.open_claims(actor=by, reason=reason, seen_by=seen_by), using)
+    return _unless_held(lambda verbs: verbs.open_claims(actor=by, reason=reason, seen=seen), using)
 
 
 def pause_queue(
@@ -64,27 +62,25 @@ def pause_queue(
     actor: Any,
     reason: str,
     until: datetime | None = None,
-    seen_by: str | None = None,
+    seen: str | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> None:
     """Stop claims of one queue, for good or until an instant; its running jobs go on.
 
-    With `seen_by` it replaces the pause of that person only, or with an empty one none.
+    With `seen` it replaces the pause of that mark only, or with an empty one none.
     """
     by = admit(actor, PAUSE).signature
     _unless_held(
-        lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason, seen_by=seen_by), using
+        lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason, seen=seen), using
     )
 
 
 def resume_queue(
-    name: str, *, actor: Any, reason: str, seen_by: str | None = None, using: str = DEFAULT_DB_ALIAS
+    name: str, *, actor: Any, reason: str, seen: str | None = None, using: str = DEFAULT_DB_ALIAS
 ) -> bool:
-    """Open one queue again, with `seen_by` only the pause of that person; False when it was open."""
+    """Open one queue again, with `seen` only the pause of that mark; False when it was open."""
     by = admit(actor, PAUSE).signature
-    return _unless_held(
-        lambda verbs: verbs.resume_queue(name, actor=by, reason=reason, seen_by=seen_by), using
-    )
+    return _unless_held(lambda verbs: verbs.resume_queue(name, actor=by, reason=reason, seen=seen), using)
 
 
 def fence_worker(worker_id: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> int:

@@ -60,7 +60,11 @@ def entry(case: Case, now: datetime) -> dict[str, Any]:
 def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
     """Return everything that is known of a case, secrets masked."""
     slot, sender = view.effect, view.sender
-    masked = effect_kinds.hidden_paths(slot.kind, view.job.kind)
+    masked, secrets = effect_kinds.hidden_paths(slot.kind, view.job.kind), view.secrets
+
+    def payload(text: str) -> Any:
+        return redact.strike(redact.mask(json.loads(text), masked), secrets)
+
     return entry(view.case, view.now) | {
         "snapshot": view.snapshot,
         "now": view.now,
@@ -73,8 +77,8 @@ def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
             "granted_at": slot.granted_at,
             "key_valid_until": slot.key_valid_until,
             "reference": slot.reference,
-            "payload": redact.mask(json.loads(slot.payload), masked),
-            "conflict_payload": redact.mask(json.loads(slot.conflict_payload or "null"), masked),
+            "payload": payload(slot.payload),
+            "conflict_payload": payload(slot.conflict_payload or "null"),
         },
         "kind_known": view.kind_known,
         "sender": {
@@ -101,7 +105,10 @@ def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
         },
         "evidence": [
             {"at": e.at, "source": e.source, "outcome": e.outcome, "decisive": e.decisive, "actor": e.actor}
-            | {"reference": e.reference, "body": redact.clean(_masked(e.body, masked), limit=2048)}
+            | {
+                "reference": e.reference,
+                "body": redact.clean(_masked(e.body, masked), limit=2048, secrets=secrets),
+            }
             for e in view.evidence[:SHOWN]
         ],
         "rulings": [

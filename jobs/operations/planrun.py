@@ -74,16 +74,22 @@ def _go_through(ctx: Context, plan: Plan, using: str) -> None:
     left = PlanRow.objects.using(using).filter(plan=plan, outcome=RowOutcome.PENDING).order_by("id")
     gone = plan.total - left.count()
     while page := list(left[:PAGE]):
-        if plan.token is not None:
-            plan.token.refresh_from_db()
-            if tokens.state(plan.token) != "live":
-                _end(plan, PlanState.ABORTED, using, ended_why="TOKEN_UNKNOWN")
-                raise _Over
         for row in page:
             ctx.checkpoint()
+            _need_token(plan, using)
             _act(plan, row, using)
             gone += 1
             ctx.progress(gone, plan.total)
+
+
+def _need_token(plan: Plan, using: str) -> None:
+    """End the plan where its token is good no more, as the account is asked at each row; raises _Over."""
+    if plan.token is None:
+        return
+    plan.token.refresh_from_db(fields=["revoked_at", "expires_at"])
+    if tokens.state(plan.token) != "live":
+        _end(plan, PlanState.ABORTED, using, ended_why="TOKEN_UNKNOWN")
+        raise _Over
 
 
 def _act(plan: Plan, row: PlanRow, using: str) -> None:

@@ -27,7 +27,7 @@ def worth(found: Sequence[Any], using: str) -> dict[str, Any]:
     for job_id, currency, amount in _bound([one.id for one in found], using):
         by_job[job_id][currency] += amount
         total[currency] += amount
-    largest = sorted(found, key=lambda one: -max(by_job[one.id].values(), default=Decimal()))[:SHOWN]
+    largest = sorted(found, key=lambda one: -max(map(abs, by_job[one.id].values()), default=0))[:SHOWN]
     return {
         "amounts": _texts(total),
         "largest": [

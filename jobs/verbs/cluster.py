@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from jobs import admission, audit, wake
 from jobs.canon import Json
 from jobs.ledger import epoch as scheduler
@@ -59,16 +61,16 @@ class ClusterVerbs(Verbs):
         return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
 
     def open_claims(
-        self, *, actor: str, reason: str, seen_by: str | None = None, now: datetime | None = None
+        self, *, actor: str, reason: str, seen: str | None = None, now: datetime | None = None
     ) -> bool:
         """Let workers claim again; False when they could.
 
-        Raises Refused TIMELINE_MOVED after a failover, and CLAIMS_MOVED where another than `seen_by` has
-        closed them since, or raised the epoch.
+        Raises Refused TIMELINE_MOVED after a failover, and CLAIMS_MOVED where somebody has closed them since
+        `seen` (epoch.mark of when and by whom), or raised the epoch.
         """
         if timeline.moved(self.db):
             raise Refused("TIMELINE_MOVED")
-        opened = self._set_claims(True, actor, reason, now, seen_by)
+        opened = self._set_claims(True, actor, reason, now, seen)
         if opened:
             timeline.forget_note(self.db)  # the clock's mark was forgotten if it lay ahead
         return opened
@@ -78,13 +80,14 @@ class ClusterVerbs(Verbs):
         return self._set_claims(False, actor, reason, now)
 
     def _set_claims(
-        self, claims_open: bool, actor: str, reason: str, now: datetime | None, seen_by: str | None = None
+        self, claims_open: bool, actor: str, reason: str, now: datetime | None, seen: str | None = None
     ) -> bool:
         need_reason(reason)
 
         def work(session: Session) -> bool:
             before = scheduler.read(session)
-            if seen_by not in (None, before.changed_by) and not before.claims_open:
+            mark = scheduler.mark(before.changed_by, before.changed_at)
+            if seen not in (None, mark) and not before.claims_open:
                 raise Refused("CLAIMS_MOVED", by=before.changed_by)
             done = scheduler.set_claims(session, claims_open=claims_open, actor=actor, reason=reason)
             if done:
@@ -121,13 +124,13 @@ class ClusterVerbs(Verbs):
         actor: str,
         reason: str,
         until: datetime | None = None,
-        seen_by: str | None = None,
+        seen: str | None = None,
         now: datetime | None = None,
     ) -> None:
         """Stop claims of one queue, for good or `until` an instant. No claim lands after this returned.
 
-        With `seen_by` (empty: it was seen open) only that person's pause is replaced: Refused QUEUE_MOVED
-        names who paused it since.
+        With `seen` (a pause's epoch.mark; empty: it was seen open) only that pause is replaced: Refused
+        QUEUE_MOVED names who paused it since.
         Raises InvalidJob naming `until` or the queue for what is no instant to come and no name of a queue.
         """
         need_reason(reason)
@@ -135,11 +138,10 @@ class ClusterVerbs(Verbs):
 
         def work(session: Session) -> None:
             before = scheduler.pauses(session, name)
-            if seen_by is not None and (other := scheduler.paused_by(session, name)) not in ("", seen_by):
-                raise Refused("QUEUE_MOVED", queue=name, by=other)
+            _need_seen(session, name, seen)
             # A local time that was taken for UTC: everybody would believe in a pause that is over.
             if not scheduler.pause(session, name, until=until, actor=actor, reason=reason):
-                raise InvalidJob("until", "an instant that is still to come")
+                raise InvalidJob("until", _("an instant that is still to come"))
             _record_queue(session, "pause_queue", name, before, actor=actor, reason=reason)
 
         transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
@@ -150,19 +152,19 @@ class ClusterVerbs(Verbs):
         *,
         actor: str,
         reason: str,
-        seen_by: str | None = None,
+        seen: str | None = None,
         now: datetime | None = None,
     ) -> bool:
         """Open one queue again; False when it was open.
 
-        With `seen_by` only the pause of that person is ended: Refused QUEUE_MOVED names who paused it since.
+        With `seen` (a pause's epoch.mark) only that one is ended: Refused QUEUE_MOVED names who paused it
+        since.
         """
         need_reason(reason)
 
         def work(session: Session) -> bool:
             before = scheduler.pauses(session, name, hold=True)
-            if before.get("paused_at") and seen_by not in (None, before["paused_by"]):
-                raise Refused("QUEUE_MOVED", queue=name, by=before["paused_by"])
+            _need_seen(session, name, seen)
             done = scheduler.resume(session, name, actor=actor, reason=reason)
             if done:
                 _record_queue(session, "resume_queue", name, before, actor=actor, reason=reason)
@@ -206,6 +208,12 @@ class ClusterVerbs(Verbs):
             return len(ended)
 
         return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
+
+
+def _need_seen(session: Session, name: str, seen: str | None) -> None:
+    by, mark = scheduler.paused(session, name)
+    if mark and seen not in (None, mark):
+        raise Refused("QUEUE_MOVED", queue=name, by=by)
 
 
 def _record(

@@ -184,15 +184,16 @@ def test_queue_is_paused_until_a_time_and_resumed_with_a_reason(operator):
     paused = Queue.objects.filter(paused_by="operator-1", paused_until="2999-01-02T03:04:00Z")
     assert paused.get().name == "mail"
     url = reverse("admin:queue-resume") + "?queue=mail"
-    assert "provider is down" in text_of(operator.get(url))
-    sent = {"queue": "mail", "reason": "it is up", "paused_by": "operator-1"}
+    page = operator.get(url)
+    assert "provider is down" in text_of(page)
+    sent = {"queue": "mail", "reason": "it is up", "seen": _seen(page)}
     Job.objects.pause_queue("mail", actor="another", reason="no, wait")
     stale = operator.post(url, sent)
     assert stale.status_code == 409
     assert "another has paused the queue mail anew" in text_of(stale)
     assert "no, wait" in text_of(stale)
     assert "it is up" in text_of(stale)
-    done = operator.post(url, sent | {"paused_by": "another"}, follow=True)
+    done = operator.post(url, sent | {"seen": _seen(stale)}, follow=True)
     assert "is open again" in text_of(done)
     assert "The queue is open" in text_of(operator.get(url))
 
@@ -219,9 +220,14 @@ def test_pause_until_a_time_that_has_passed_is_refused_at_its_field(operator):
     assert not Queue.objects.exists()
 
 
+def _seen(page):
+    """Return what the page's form says that was seen."""
+    return found(r'name="seen" value="([^"]*)"', page.content.decode())
+
+
 def test_pause_of_another_that_was_not_seen_is_not_replaced(operator):
     url = reverse("admin:queue-pause") + "?queue=mail"
-    sent = {"queue": "mail", "paused_by": "", "reason": "a short maintenance", "length": "15"}
+    sent = {"queue": "mail", "seen": "", "reason": "a short maintenance", "length": "15"}
     Job.objects.pause_queue("mail", actor="ann", reason="till I have looked")
     refused = operator.post(url, sent)
     assert refused.status_code == 409
@@ -229,23 +235,26 @@ def test_pause_of_another_that_was_not_seen_is_not_replaced(operator):
     assert "till I have looked" in text_of(refused)
     assert "a short maintenance" in text_of(refused)
     assert Queue.objects.get().paused_until is None
-    assert 'name="paused_by" value="ann"' in refused.content.decode()
-    assert operator.post(url, sent | {"paused_by": "ann"}).status_code == 302
+    Job.objects.pause_queue("mail", actor="ann", reason="longer than I thought")
+    again = operator.post(url, sent | {"seen": _seen(refused)})
+    assert again.status_code == 409
+    assert "longer than I thought" in text_of(again)
+    assert operator.post(url, sent | {"seen": _seen(again)}).status_code == 302
     assert Queue.objects.get().paused_by == "operator-1"
 
 
 def test_claims_that_another_closed_since_are_not_opened(admin):
     url = reverse("admin:claims-open")
     Job.objects.close_claims(actor="ann", reason="release")
-    seen = found(r'name="closed_by" value="([^"]*)"', admin.get(url).content.decode())
+    seen = _seen(admin.get(url))
     Job.objects.open_claims(actor="ann", reason="released")
     Job.objects.close_claims(actor="bob", reason="it loses money")
-    refused = admin.post(url, {"closed_by": seen, "reason": "the release is over"})
+    refused = admin.post(url, {"seen": seen, "reason": "the release is over"})
     assert refused.status_code == 409
     assert "Since you looked, bob has closed claims" in text_of(refused)
     assert "it loses money" in text_of(refused)
     assert not Scheduler.objects.get().claims_open
-    assert admin.post(url, {"closed_by": "bob", "reason": "he agrees"}).status_code == 302
+    assert admin.post(url, {"seen": _seen(refused), "reason": "he agrees"}).status_code == 302
     assert Scheduler.objects.get().claims_open
 
 
@@ -382,3 +391,27 @@ def test_guessed_password_locks_the_name_out_and_the_page_says_until_when(
         assert 0 < int(answer["Retry-After"]) <= 900
     django_user_model.objects.create_user("bob", password="right", is_staff=True)
     assert client.post(url, {"username": "bob", "password": "right"}).status_code == 302
+
+
+def test_audit_says_what_was_done_to_plans_and_tokens_in_words(admin, viewer, django_user_model):
+    from jobs.models.plan import PlanAction
+    from jobs.operations import plans, tokens
+
+    person = django_user_model.objects.get(username="admin-1")
+    build.enqueue()
+    for end in (plans.abort, plans.begin):
+        end(
+            plans.prepare(
+                PlanAction.HOLD, Job.objects.all(), actor=person, reason="r", filters=[("q", "")]
+            ).id,
+            actor=person,
+        )
+    given = {"actor": person, "reason": "r"}
+    token, _secret = tokens.issue("ci", owner=person, scopes=["ops"], **given)
+    tokens.revoke(token.pk, **given)
+    page = text_of(viewer.get(reverse("admin:audit")))
+    for action in ("planned", "executed", "stopped"):
+        assert f"{action} a mass action" in page
+    assert "issued an API token" in page
+    assert "revoked an API token" in page
+    assert not re.search(r"\b[a-z]+_(plan|token)\b", page)

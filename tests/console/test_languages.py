@@ -54,3 +54,11 @@ def test_one_of_a_thing_is_said_in_the_singular(code, name, one, two):
     rest = {"error_code": "E", "error_message": "m"}
     assert one in sentence(code, {name: 1} | rest)
     assert two in sentence(code, {name: 2} | rest)
+
+
+def test_what_is_wrong_with_a_field_is_said_in_the_language_of_the_person(browse):
+    sent = {"queue": "mail", "seen": "", "reason": "夜间维护", "length": "until", "until": "2001-01-02T03:04"}
+    url = reverse("admin:queue-pause") + "?queue=mail"
+    page = browse("operator").post(url, sent, headers={"accept-language": "zh-CN"}).content.decode()
+    assert "需要将来的时刻" in page
+    assert "until: " not in page

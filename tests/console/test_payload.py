@@ -75,15 +75,25 @@ def test_long_text_is_cut():
 
 @pytest.mark.django_db
 def test_secret_of_a_job_is_on_no_page(browse):
-    @handlers.job("tests.secretive", redact=["card.number", "items.*.pin", "answer"])
+    @handlers.job(
+        "tests.secretive",
+        redact=["card.number", "items.*.pin", "answer"],
+        label="{items[0][pin]} {token} for {items[0][who]}",
+    )
     def secretive(card, items, token):
         """Keep a secret."""
 
-    arguments = {"card": {"number": SECRET}, "items": [{"pin": SECRET}], "token": SECRET}
+    arguments = {
+        "card": {"number": SECRET},
+        "items": [{"pin": SECRET, "who": "ann"}],
+        "token": SECRET,
+    }
     job_id = Job.objects.enqueue("tests.secretive", arguments, now=build.T0).job_id
     lease = build.claim(job_id)
     assert Job.objects.commit(
-        lease, {"answer": SECRET, "password": SECRET, "ok": "fine"}, now=build.at(1)
+        lease,
+        {"answer": SECRET, "password": SECRET, "ok": "fine", "said": f"charged {SECRET}", "n": [SECRET]},
+        now=build.at(1),
     ).landed
     other = build.claim(Job.objects.enqueue("tests.secretive", arguments, now=build.T0).job_id)
     Job.objects.uncertain(other, "no answer", now=build.at(1))
@@ -103,6 +113,7 @@ def test_secret_of_a_job_is_on_no_page(browse):
     pages = [client.get(url).content.decode() for url in urls]
     assert [url for url, page in zip(urls, pages, strict=True) if SECRET in page] == []
     assert "fine" in pages[1]
+    assert "••• ••• for ann" in pages[1]
     assert pages[1].count("redacted") >= 5
     assert SECRET not in json.dumps(docket.document(cases.look(case.pk), []), default=str)
 
@@ -124,3 +135,27 @@ def test_secret_of_an_effect_is_in_no_window_and_on_no_page(browse):
     pages.append(json.dumps(docket.document(matter.look(), []), default=str))
     assert [SECRET in page for page in pages] == [False] * 4
     assert pages[0].count("fine") == 3
+
+
+@pytest.mark.django_db
+def test_secret_of_a_job_is_in_none_of_its_effects_payloads_answers_and_errors(browse):
+    matter = scene.unknown()
+    payload, other, errors = [
+        json.dumps(value) for value in ({"to": SECRET, "ok": "fine"}, {"to": f"{SECRET}1"}, f"no {SECRET}")
+    ]
+    with build.unguarded(), connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_job SET input = %s", [json.dumps({"token": SECRET})])
+        cursor.execute(
+            "UPDATE jobs_effectslot SET payload = %s, conflict_payload = %s, response = %s",
+            [payload, other, payload],
+        )
+        cursor.execute("UPDATE jobs_case SET kind = 'conflict'")
+    matters.evidence(matter.case, body=payload)
+    matters.evidence(matter.case, body=errors)
+    client = browse("admin")
+    urls = [reverse("admin:jobs_effectslot_change", args=[matter.slot.pk])]
+    urls += [reverse(f"admin:{name}", args=[matter.case.pk]) for name in ("case", "casefile")]
+    pages = [client.get(url).content.decode() for url in urls]
+    pages.append(json.dumps(docket.document(matter.look(), []), default=str))
+    assert [SECRET in page for page in pages] == [False] * 4
+    assert pages[1].count("fine") >= 3

@@ -5,12 +5,15 @@ import re
 import time
 
 import pytest
+from django.contrib import auth
+from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from jobs.models import AuditEntry
-from jobs.operations import factors
+from jobs.operations import factors, sessions
 from tests import build
 from tests.commands.conftest import manage
 from tests.console import urltable
@@ -244,3 +247,22 @@ def test_lost_device_is_taken_away_by_who_may_change_accounts_and_nobody_else(ad
 
 def test_no_window_shows_a_device():
     assert [name for name in urltable.names() if "otp" in name] == []
+
+
+def test_session_that_ends_while_its_person_says_who_he_is_stays_ended(ada, monkeypatch):
+    client = Client()
+    password(client)
+    judged = auth.authenticate
+
+    def authenticate(*given, **more):
+        found = judged(*given, **more)
+        with transaction.atomic():
+            factors.lock(ada)
+            sessions.end(ada, keep=None, using="default")
+        return found
+
+    monkeypatch.setattr("console.stepup.authenticate", authenticate)
+    answer = client.post(PAGE, {"who": "1", "password": "right", "do": "begin"})
+    assert "This session has ended" in answer.content.decode()
+    assert not Session.objects.exists()
+    assert client.get(PAGE).status_code == 302

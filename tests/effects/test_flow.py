@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -154,3 +155,14 @@ def test_a_success_is_recorded_whatever_the_providers_reference_is_like(
     steps(worker(), 1)
     assert (slot().status, slot().reference, the_job().status) == ("committed", kept, "succeeded")
     assert len(outside.done) == 1
+
+
+@pytest.mark.parametrize("amount", ["100.0001", "-100.0001", "9999999999999999.99999"])
+def test_what_is_paid_back_asks_a_person_as_what_is_paid_does(outside: Outside, amount: str) -> None:
+    outside.kind("non_replayable", approval=Decimal(100))
+    outside.payload = outside.payload | {"amount": amount}
+    outside.handler().enqueue()
+    steps(worker(), 1)
+    assert (the_job().status, the_job().wait_reason) == ("waiting", "approval")
+    assert Case.objects.get().kind == "approval"
+    assert not outside.done

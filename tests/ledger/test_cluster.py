@@ -137,15 +137,50 @@ def test_pause_after_one_that_is_over_begins_anew():
     assert (row.paused_at, row.paused_until, row.paused_by) == (at(60), at(90), "bob")
 
 
+def _mark():
+    row = Queue.objects.get()
+    return scheduler.mark(row.paused_by, row.paused_at, row.paused_until, row.pause_reason)
+
+
 def test_pause_on_what_was_seen_replaces_no_other_but_what_is_over():
     V.pause_queue(QUEUE, **BY, until=at(60), now=at(1))
-    for seen in ("", "bob"):
+    for seen in ("", "ann"):
         with pytest.raises(Refused) as refused:
-            V.pause_queue(QUEUE, actor="eve", reason="r", seen_by=seen, now=at(60) - TICK)
+            V.pause_queue(QUEUE, actor="eve", reason="r", seen=seen, now=at(60) - TICK)
         assert (refused.value.code, refused.value.params["by"]) == ("QUEUE_MOVED", "ann")
-    V.pause_queue(QUEUE, actor="bob", reason="r", until=at(70), seen_by="ann", now=at(5))
-    V.pause_queue(QUEUE, actor="eve", reason="r", seen_by="", now=at(70))
+    V.pause_queue(QUEUE, actor="bob", reason="r", until=at(70), seen=_mark(), now=at(5))
+    V.pause_queue(QUEUE, actor="eve", reason="r", seen="", now=at(70))
     assert Queue.objects.get().paused_by == "eve"
+
+
+@pytest.mark.parametrize("again", [{"reason": "worse"}, {"reason": "drill", "until": at(60)}])
+def test_another_pause_of_the_same_person_is_another_pause(again):
+    V.pause_queue(QUEUE, **BY, now=at(1))
+    seen = _mark()
+    V.pause_queue(QUEUE, actor="ann", **again, now=at(5))
+    for verb in (V.pause_queue, V.resume_queue):
+        with pytest.raises(Refused) as refused:
+            verb(QUEUE, actor="eve", reason="r", seen=seen, now=at(6))
+        assert (refused.value.code, refused.value.params["by"]) == ("QUEUE_MOVED", "ann")
+    assert V.resume_queue(QUEUE, actor="eve", reason="r", seen=_mark(), now=at(6)) is True
+    V.pause_queue(QUEUE, **BY, now=at(7))
+    seen = _mark()
+    V.resume_queue(QUEUE, **BY, now=at(8))
+    V.pause_queue(QUEUE, **BY, now=at(9))
+    with pytest.raises(Refused):
+        V.resume_queue(QUEUE, actor="eve", reason="r", seen=seen, now=at(10))
+
+
+def test_claims_that_the_same_person_closed_anew_are_not_what_was_seen():
+    V.close_claims(**BY, now=at(1))
+    row = Scheduler.objects.get()
+    seen = scheduler.mark(row.changed_by, row.changed_at)
+    V.open_claims(**BY, seen=seen, now=at(2))
+    V.close_claims(**BY, now=at(3))
+    with pytest.raises(Refused) as refused:
+        V.open_claims(actor="eve", reason="r", seen=seen, now=at(4))
+    assert (refused.value.code, refused.value.params["by"]) == ("CLAIMS_MOVED", "ann")
+    assert not Scheduler.objects.get().claims_open
 
 
 @pytest.mark.parametrize("end", [at(0), at(5)])

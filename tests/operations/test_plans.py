@@ -114,7 +114,7 @@ def test_what_has_changed_since_is_read_at_once_by_the_ids_of_the_plans_jobs(ola
 
 def test_plan_keeps_what_is_at_stake_and_the_rows_that_most_hangs_on(ola):
     ids = []
-    for amounts in (("7.50",), (), ("120.00", "0.25"), ("5.00",)):
+    for amounts in (("7.50",), (), ("-120.00", "-0.25"), ("5.00",)):
         lease = build.running()
         for n, amount in enumerate(amounts):
             values: Any = {
@@ -127,10 +127,10 @@ def test_plan_keeps_what_is_at_stake_and_the_rows_that_most_hangs_on(ola):
             build.effect(lease, slot=f"s{n}", **values)
         ids.append(build.id_of(lease))
     plan = prepare("cancel", ola, ids=ids)
-    assert plan.summary["amounts"] == {"EUR": "132.7500"}
+    assert plan.summary["amounts"] == {"EUR": "-107.7500"}
     rows = plan.summary["largest"]
     assert [row["job_id"] for row in rows] == [str(ids[n]) for n in (2, 0, 3, 1)]
-    assert (rows[0]["amounts"], rows[3]["amounts"]) == ({"EUR": "120.2500"}, {})
+    assert (rows[0]["amounts"], rows[3]["amounts"]) == ({"EUR": "-120.2500"}, {})
 
 
 @pytest.mark.parametrize(
@@ -261,6 +261,24 @@ def test_revoked_token_stops_the_plan(ola):
     work()
     plan.refresh_from_db()
     assert (plan.state, plan.ended_why, plan.left) == (PlanState.ABORTED, "TOKEN_UNKNOWN", 2)
+
+
+@pytest.mark.parametrize("end", ["revoked_at", "expires_at"])
+def test_token_that_ends_while_its_plan_runs_touches_no_further_row(ola, monkeypatch, end):
+    ids, real = failed(3), jobwork.retry
+    token, _secret = ApiToken.objects.issue("ci", user=ola, scopes=["ops"], queues=[])
+
+    def end_after_the_first(*given, **more):
+        ApiToken.objects.update(**{end: clock()})
+        return real(*given, **more)
+
+    plan = prepare("retry", ola)
+    plans.begin(plan.id, actor=ola, token=token)
+    monkeypatch.setitem(planrun.ACTS, "retry", end_after_the_first)
+    work()
+    plan.refresh_from_db()
+    assert (plan.state, plan.ended_why, plan.left) == (PlanState.ABORTED, "TOKEN_UNKNOWN", 2)
+    assert [outcomes(plan)[i][0] for i in ids] == ["done", "pending", "pending"]
 
 
 def test_killed_run_goes_on_where_it_was_and_does_no_row_twice(ola, monkeypatch):

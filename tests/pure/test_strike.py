@@ -1,5 +1,7 @@
 """A secret of the input does not come back in a result."""
 
+import time
+
 from jobs.redact import MASK, strike
 
 
@@ -19,3 +21,15 @@ def test_a_secret_that_begins_with_another_is_struck_whole():
 def test_without_secrets_a_value_stays_itself():
     value = {"a": [1]}
     assert strike(value, []) is value
+
+
+def test_a_text_with_the_mark_that_parts_them_is_one_text():
+    assert strike(["a\0DE12", "b"], ["DE12"]) == [f"a\N{REPLACEMENT CHARACTER}{MASK}", "b"]
+
+
+def test_thousands_of_secrets_are_looked_for_in_thousands_of_texts_at_once():
+    secrets = {f"{n:06d}x{n}" for n in range(6000)}
+    value = {"items": [{"name": f"person {n}"} for n in range(6000)]}
+    begun = time.process_time()
+    assert strike(value, secrets) == value
+    assert time.process_time() - begun < 2

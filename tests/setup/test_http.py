@@ -1,5 +1,7 @@
 """What every answer carries, and when a session ends."""
 
+import time
+
 import pytest
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
@@ -45,6 +47,18 @@ def test_session_left_alone_is_logged_out(client, django_user_model, monkeypatch
 )
 def test_page_that_refreshes_itself_is_no_person(method, headers, refresh):
     assert idle.is_refresh(RequestFactory().generic(method, "/", headers=headers)) is refresh
+
+
+@pytest.mark.parametrize("seconds", [60, 61, 119, 3600])
+def test_person_who_does_something_all_the_time_stays_logged_in(
+    client, django_user_model, monkeypatch, settings, seconds
+):
+    settings.SESSION_IDLE_SECONDS = seconds
+    client.force_login(django_user_model.objects.create_user("someone"))
+    begun = time.time()
+    for passed in range(0, 5 * seconds, seconds * 4 // 5):
+        monkeypatch.setattr("config.idle.time.time", lambda at=begun + passed: at)
+        assert client.get("/healthz").wsgi_request.user.is_authenticated
 
 
 def test_session_is_written_once_a_minute_at_most():
