@@ -205,21 +205,20 @@ def wait(asked: int, children: Sequence[Child]) -> Child | None:
 
 def stop(asked: int, children: Sequence[Child]) -> None:
     """End the children: asked once, hastened by each further signal, killed when our patience ends."""
-    running = {child.ended: child.process for child in children}
+    running = {child.ended: child for child in children}
     _heard(asked)
-    for process in running.values():
-        process.terminate()
+    for child in children:
+        child.process.terminate()
     while running:
         readable, _, _ = select.select([asked, *running], [], [], PATIENCE_SECONDS)
-        for process in running.values():
+        for child in running.values():
             if not readable:
-                process.kill()
+                child.process.kill()
             elif asked in readable:
-                process.terminate()
+                child.process.terminate()
         _heard(asked)
         for ended in running.keys() & set(readable):
-            running.pop(ended).wait()
-            os.close(ended)
+            running.pop(ended).reap()
 
 
 def _signals() -> int:

@@ -78,9 +78,8 @@ def paths_of(view: View) -> tuple[str, ...]:
     return effect_kinds.hidden_paths(view.effect.kind, view.job.kind)
 
 
-def heard(view: View) -> list[Heard]:
-    """Return what was learnt, newest first."""
-    paths, secrets = paths_of(view), view.secrets
+def heard(view: View, paths: Iterable[str], secrets: Iterable[str]) -> list[Heard]:
+    """Return what was learnt, newest first, without what `paths` hide and `secrets` of the job's input."""
     return [_heard(row, paths, secrets) for row in view.evidence[:EVIDENCE]]
 
 

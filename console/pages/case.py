@@ -129,7 +129,7 @@ class CasePage(Page):
             "refused": refused,
             "kind": casefile.About.of(view.kind),
             "kind_known": view.kind_known,
-            "heard": casefile.heard(view),
+            "heard": casefile.heard(view, paths, secrets),
             "evidence_shown": casefile.EVIDENCE,
             "steps": casefile.steps(view, number),
             "payload": Payload.of(slot.payload, paths, secrets),

@@ -69,7 +69,7 @@ class PracticePage(Page):
             "kind": casefile.About.of(view.kind),
             "kind_known": True,
             "known_to": 1,
-            "heard": casefile.heard(view),
+            "heard": casefile.heard(view, casefile.paths_of(view), view.secrets),
             "evidence_shown": casefile.EVIDENCE,
             "steps": casefile.steps(view, 1),
             "payload": Payload.of(slot.payload),

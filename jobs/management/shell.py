@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, ClassVar, NoReturn
@@ -22,6 +22,7 @@ from django.db import (
 from django.utils.translation import gettext as _
 
 from jobs import audit
+from jobs.management import numbers
 from jobs.models.audit import Source
 from jobs.operations import door, lookup, printed
 from jobs.operations.cluster import HIGHEST_FLOOR
@@ -160,35 +161,8 @@ def database(given: str) -> str:
     return given
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers within these bounds."""
-
-    def parse(given: str) -> int:
-        if not (given.isascii() and given.isdigit() and len(given) < 20 and least <= int(given) <= most):
-            raise ArgumentTypeError(
-                _("a whole number from %(least)s to %(most)s is needed") % {"least": least, "most": most}
-            )
-        return int(given)
-
-    return parse
-
-
-def seconds(given: str) -> float:
-    """Parse how long something may take."""
-    try:
-        found = float(given)
-    except ValueError:
-        raise ArgumentTypeError(_("a number of seconds is needed")) from None
-    if not 0 <= found <= 86_400:
-        raise ArgumentTypeError(_("from 0 to 86400 seconds"))
-    return found
-
-
-def epoch(given: str) -> int:
-    """Parse an epoch that can be told in the audit chain, and raised again afterwards."""
-    if not (given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= HIGHEST_FLOOR):
-        raise ArgumentTypeError(_("a whole number from 0 to %(most)s is needed") % {"most": HIGHEST_FLOOR})
-    return int(given)
+epoch = numbers.whole(0, HIGHEST_FLOOR)
+"""Parses an epoch that can be told in the audit chain, and raised again afterwards."""
 
 
 def instant(given: str) -> datetime:

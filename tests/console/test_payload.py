@@ -118,6 +118,14 @@ def test_secret_of_a_job_is_on_no_page(browse):
     assert SECRET not in json.dumps(docket.document(cases.look(case.pk), []), default=str)
 
 
+def _shown(matter, client):
+    """Return all that shows an effect: its window, its case, the case file, and the case's document."""
+    urls = [reverse("admin:jobs_effectslot_change", args=[matter.slot.pk])]
+    urls += [reverse(f"admin:{name}", args=[matter.case.pk]) for name in ("case", "casefile")]
+    pages = [client.get(url).content.decode() for url in urls]
+    return [*pages, json.dumps(docket.document(matter.look(), []), default=str)]
+
+
 @pytest.mark.django_db
 def test_secret_of_an_effect_is_in_no_window_and_on_no_page(browse):
     matter = scene.unknown(redact=("secretive",))
@@ -128,11 +136,7 @@ def test_secret_of_an_effect_is_in_no_window_and_on_no_page(browse):
             [text, text, text],
         )
     matters.evidence(matter.case, body=text)
-    client = browse("admin")
-    urls = [reverse("admin:jobs_effectslot_change", args=[matter.slot.pk])]
-    urls += [reverse(f"admin:{name}", args=[matter.case.pk]) for name in ("case", "casefile")]
-    pages = [client.get(url).content.decode() for url in urls]
-    pages.append(json.dumps(docket.document(matter.look(), []), default=str))
+    pages = _shown(matter, browse("admin"))
     assert [SECRET in page for page in pages] == [False] * 4
     assert pages[0].count("fine") == 3
 
@@ -152,10 +156,6 @@ def test_secret_of_a_job_is_in_none_of_its_effects_payloads_answers_and_errors(b
         cursor.execute("UPDATE jobs_case SET kind = 'conflict'")
     matters.evidence(matter.case, body=payload)
     matters.evidence(matter.case, body=errors)
-    client = browse("admin")
-    urls = [reverse("admin:jobs_effectslot_change", args=[matter.slot.pk])]
-    urls += [reverse(f"admin:{name}", args=[matter.case.pk]) for name in ("case", "casefile")]
-    pages = [client.get(url).content.decode() for url in urls]
-    pages.append(json.dumps(docket.document(matter.look(), []), default=str))
+    pages = _shown(matter, browse("admin"))
     assert [SECRET in page for page in pages] == [False] * 4
     assert pages[1].count("fine") >= 3

@@ -126,11 +126,18 @@ async def stops_the_loop() -> None:
     ],
 )
 def test_a_coroutine_that_ends_the_loop_ends_nobody_elses_job(handler: Any, status: str, code: str) -> None:
+    begun = threading.Event()
+
+    async def ends_it() -> None:
+        begun.set()
+        await handler()
+
     async def innocent() -> str:
-        await asyncio.sleep(0.01)
+        while not begun.is_set():  # so that it is under way when the loop ends
+            await asyncio.sleep(0)
         return "done"
 
-    bad, good = kind(handler, name="tests.bad", max_attempts=1), kind(innocent, name="tests.good")
+    bad, good = kind(ends_it, name="tests.bad", max_attempts=1), kind(innocent, name="tests.good")
     ids = [*enqueue(good, 3), *enqueue(bad), *enqueue(good, 3)]
     run = Running(kinds=[bad.name, good.name], drain=True)
     run.start()

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from demo import store
 from demo.convert import TARGETS
 from demo.kinds import convert
-from jobs.management import shell
+from jobs.management import numbers, shell
 from jobs.models import Attempt, Job
 from jobs.status import TERMINAL, JobStatus
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         parser.add_argument("--no-wait", action="store_true", help="enqueue and print the job ids, no more")
         parser.add_argument(
             "--timeout",
-            type=shell.seconds,
+            type=numbers.seconds,
             default=600.0,
             metavar="SECONDS",
             help="stop following after so long (600)",

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from jobs import chain
-from jobs.management import shell
+from jobs.management import numbers, shell
 from jobs.models.audit import AuditEntry
 from jobs.operations import printed
 
@@ -160,13 +160,13 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--actor", default="", type=shell.text, help=_("only what this actor did"))
     parser.add_argument(
         "--before",
-        type=shell.whole(1, 2**62),
+        type=numbers.whole(1, 2**62),
         metavar=_("NUMBER"),
         help=_("only entries older than this one"),
     )
     parser.add_argument(
         "--limit",
-        type=shell.whole(1, most),
+        type=numbers.whole(1, most),
         metavar=_("NUMBER"),
         default=min(50, most),
         help=_("at most so many; %(most)s is the bound") % {"most": most},

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from jobs.management import shell
+from jobs.management import numbers, shell
 from jobs.models import Job
 from jobs.operations import cluster, drain, printed
 from jobs.operations.drain import Checklist, Part, Verdict
@@ -49,7 +49,7 @@ class Command(shell.OperatorCommand):
         )
         parser.add_argument(
             "--timeout",
-            type=shell.seconds,
+            type=numbers.seconds,
             default=600.0,
             metavar=_("SECONDS"),
             help=_("at most so long (600)"),

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from jobs.ledger.clock import clock
-from jobs.management import shell
+from jobs.management import numbers, shell
 from jobs.models import Case, Proposal
 from jobs.models.case import CaseKind, Verdict
 from jobs.operations import cases, casework, docket, door, lookup, printed, rulings
@@ -163,7 +163,7 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help=_("closed ones too, the newest first"))
     parser.add_argument(
         "--limit",
-        type=shell.whole(1, most),
+        type=numbers.whole(1, most),
         default=min(50, most),
         help=_("at most so many; %(most)s is the bound") % {"most": most},
     )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from jobs.management import shell
+from jobs.management import numbers, shell
 from jobs.models import Job
 from jobs.operations import actor, jobwork, listing, lookup, printed
 from jobs.operations.dossier import dossier, explained, summary
@@ -170,7 +170,7 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--label", default="", type=shell.text, help=_("only labels that contain this"))
     parser.add_argument(
         "--limit",
-        type=shell.whole(1, most),
+        type=numbers.whole(1, most),
         default=min(50, most),
         help=_("at most so many; %(most)s is the bound") % {"most": most},
     )
@@ -182,7 +182,7 @@ def _act_arguments(parser: ArgumentParser) -> None:
     shell.act_arguments(parser)
     parser.add_argument(
         "--version",
-        type=shell.whole(1, 2**62),
+        type=numbers.whole(1, 2**62),
         metavar=_("NUMBER"),
         help=_("refuse if the job is not at this state_version any more"),
     )

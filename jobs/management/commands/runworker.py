@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from jobs import failpoints
 from jobs.handlers import QUEUE
+from jobs.management import numbers
 from jobs.worker import processes
 from jobs.worker.start import Unfit
 from jobs.worker.stop import LEFT_RUNNING
@@ -39,14 +40,19 @@ class Command(BaseCommand):
         add("--kinds", type=_words, help=_("run these, comma-separated (default: all that are known)"))
         add(
             "--concurrency",
-            type=_count,
+            type=numbers.whole(1, 10_000),
             default=8,
             help=_("jobs at a time, plain and async each (default 8)"),
         )
-        add("--processes", type=_count, default=1, help=_("worker processes under one parent (default 1)"))
+        add(
+            "--processes",
+            type=numbers.whole(1, 10_000),
+            default=1,
+            help=_("worker processes under one parent (default 1)"),
+        )
         add(
             "--grace",
-            type=_seconds,
+            type=numbers.seconds,
             default=30.0,
             help=_("seconds running jobs get after SIGTERM (default 30)"),
         )
@@ -113,19 +119,3 @@ def _queues(text: str) -> list[str]:
         if not QUEUE.fullmatch(queue):
             raise ArgumentTypeError(_("“%s” is no name of a queue") % queue)
     return queues
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 10_000):
-        raise ArgumentTypeError(_("a whole number from 1 to 10000"))
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise ArgumentTypeError(_("a number of seconds")) from None
-    if not 0 <= seconds <= 86_400:
-        raise ArgumentTypeError(_("from 0 to 86400 seconds"))
-    return seconds
