@@ -61,6 +61,7 @@ def said(verb: str) -> str:
         "enrol_second_factor": _("enrolled a second factor"),
         "remove_second_factor": _("removed their own second factor"),
         "reset_second_factor": _("took a second factor away"),
+        "reveal": _("revealed what is hidden"),
         "plan": _("planned a mass action"),
         "execute_plan": _("executed a mass action"),
         "abort_plan": _("stopped a mass action"),

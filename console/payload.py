@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Payload:
-    """One JSON document, ready to be shown. It is masked when it is made, so that no page can forget it."""
+    """One JSON document, ready to be shown. It is masked when it is made, so that no page can forget it.
+
+    Only `revealed` shows what is hidden.
+    """
 
     lines: list[Line]
     size: int
@@ -44,9 +47,18 @@ class Payload:
 
         `secrets` are struck from all texts: those of a job's input, which what it wrote may repeat.
         """
+        return cls._shown(text, lambda value: strike(mask(value, paths), secrets))
+
+    @classmethod
+    def revealed(cls, text: str) -> Payload:
+        """Return the document with nothing masked: for what jobs.operations.reveal gave."""
+        return cls._shown(text, lambda value: value)
+
+    @classmethod
+    def _shown(cls, text: str, look: Callable[[Any], Any]) -> Payload:
         budget = _Budget(NODES)
         try:
-            lines = list(_lines("", strike(mask(json.loads(text), paths), secrets), 0, budget))
+            lines = list(_lines("", look(json.loads(text)), 0, budget))
         except (ValueError, RecursionError):
             lines = list(_lines("", MASK, 0, budget))
         if len(lines) <= FLAT:

@@ -165,6 +165,7 @@ def _job() -> Iterator[Page]:
         ("cancel", running), ("force-cancel", running), ("retry", failed), ("revise", failed),
         ("hold", running),
         ("unhold", _first(held).id),
+        ("reveal", running),
     ):  # fmt: skip
         yield page(f"job-{act}", "", job_id)
 

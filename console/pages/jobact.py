@@ -10,17 +10,19 @@ from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.db.models import Count
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from console import actforms, history, moves, wording
 from console.pages.act import Act, Effect
+from console.payload import Payload
 from jobs import handlers
 from jobs.explain import explain_many
 from jobs.models import EffectSlot, Job
-from jobs.operations import jobwork
+from jobs.operations import jobwork, reveal
+from jobs.operations.actor import VIEW_PAYLOAD
 from jobs.outcomes import Refused
 from jobs.redact import mask
 from jobs.status import OPEN_EFFECT, TERMINAL, EffectStatus, HoldReason, JobStatus
@@ -365,7 +367,40 @@ class Unhold(JobAct):
         self.tell(_("The hold is lifted.") if done else _("There was no hold; nothing was changed."))
 
 
-ACTS: dict[str, type[JobAct]] = {a.name: a for a in (Hold, Unhold, Retry, Revise, Cancel, ForceCancel)}
+class Reveal(JobAct):
+    """Show what is hidden of the job's input and result, on this one page."""
+
+    name, permission, icon = "reveal", VIEW_PAYLOAD, "search"
+    template_name = "console/act/reveal.html"
+    form_class = actforms.ReasonForm
+    verb = gettext_lazy("Reveal")
+
+    def closed(self) -> str:
+        return ""
+
+    def seen(self) -> dict[str, Any]:
+        return {}
+
+    def effects(self) -> list[Effect]:
+        return [
+            Effect("n-record", _("Input and result are shown on one page, nothing masked, to you alone.")),
+            Effect("chain", _("The audit keeps that you saw them, when, and why.")),
+        ]
+
+    def act(self, data: dict[str, Any]) -> HttpResponse:
+        found = reveal.reveal(self.job.id, actor=self.request.user, reason=data["reason"])
+        shown = {
+            "revealed": True,
+            "form": None,
+            "input": Payload.revealed(found.input),
+            "result": None if found.result is None else Payload.revealed(found.result),
+        }
+        return self.whole(shown)
+
+
+VERBS: dict[str, type[JobAct]] = {a.name: a for a in (Hold, Unhold, Retry, Revise, Cancel, ForceCancel)}
+"""What moves a job, or may."""
+ACTS = VERBS | {Reveal.name: Reveal}
 
 
 @dataclass(frozen=True)
@@ -383,5 +418,5 @@ def buttons(job: Job, user: Any) -> list[Button]:
     return [
         Button(act.verb, act.icon, reverse(f"admin:job-{name.replace('_', '-')}", args=[job.id]), act.recent)
         for name in moves.by_people(job)
-        if user.has_perm((act := ACTS[name]).permission)
+        if user.has_perm((act := VERBS[name]).permission)
     ]

@@ -24,6 +24,7 @@ from jobs.api.problems import Problem
 from jobs.models import ApiToken, Job
 from jobs.models.audit import Source
 from jobs.operations import factors, proof
+from jobs.operations.actor import VIEW_PAYLOAD
 from jobs.permissions import NEEDS
 
 log = logging.getLogger("interlock.api")
@@ -97,7 +98,7 @@ class Caller:
     @property
     def reveals(self) -> bool:
         """Whether redacted payloads are shown; a token never reveals."""
-        return self.token is None and bool(self.user.has_perm("jobs.view_payload"))
+        return self.token is None and bool(self.user.has_perm(VIEW_PAYLOAD))
 
     def lacks(self, scope: str) -> str:
         """Return what is missing for `scope`, or nothing."""

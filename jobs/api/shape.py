@@ -10,6 +10,7 @@ from jobs.api import schema
 from jobs.api.auth import Caller
 from jobs.api.schema import Schema
 from jobs.models import Attempt, Job
+from jobs.operations import reveal
 from jobs.status import JobStatus
 
 RECEIPT: dict[str, Schema] = {
@@ -80,25 +81,30 @@ def job_in_list(job: Job) -> dict[str, Any]:
 def job_in_full(job: Job, caller: Caller) -> dict[str, Any]:
     """Return a job with input and result, redacted unless the caller may see payloads.
 
-    The digest of a redacted input is withheld: of a short secret it is as good as the secret.
+    What is revealed stands in the audit. The digest of a redacted input is withheld: of a short secret it is
+    as good as the secret.
     """
-    arguments = job.arguments
-    shown = arguments if caller.reveals else redact.mask(arguments, handlers.hidden_paths(job.kind))
+    arguments, result = job.arguments, _result(job)
+    hidden = handlers.hidden_paths(job.kind)
+    # A handler may repeat in its result what was hidden in its input.
+    shown = redact.mask(arguments, hidden)
+    struck = redact.strike(redact.mask(result), redact.secrets_in(arguments, hidden))
+    if caller.reveals and (shown, struck) != (arguments, result):
+        with caller.door():
+            reveal.reveal(job.pk, actor=caller.user, reason="asked for through the API")
+    if caller.reveals:
+        shown, struck = arguments, result
     return job_in_list(job) | {
         "arguments": shown,
         "input_digest": job.input_digest if shown == arguments else None,
         "redacted": shown != arguments,
-        "result": _result(job, arguments, reveals=caller.reveals),
+        "result": struck,
         "traceparent": job.traceparent,
     }
 
 
-def _result(job: Job, arguments: Any, *, reveals: bool) -> Any:
+def _result(job: Job) -> Any:
     if job.result_commit_id is None:
         return None
     text = Attempt.objects.filter(pk=job.result_commit_id).values_list("result", flat=True).first()
-    result = json.loads(text) if text else None
-    if reveals:
-        return result
-    # A handler may repeat in its result what was hidden in its input.
-    return redact.strike(redact.mask(result), redact.secrets_in(arguments, handlers.hidden_paths(job.kind)))
+    return json.loads(text) if text else None

@@ -14,6 +14,7 @@ from jobs import audit
 from jobs.models.audit import Source
 from jobs.outcomes import Refused
 
+VIEW_PAYLOAD = "jobs.view_payload"
 RULE = "jobs.rule_effect"
 APPROVE = "jobs.approve_ruling"
 CANCEL = "jobs.cancel_job"

@@ -7,7 +7,7 @@ import pytest
 from rest_framework.renderers import JSONRenderer
 
 from jobs.api.shape import receipt
-from jobs.models import Job
+from jobs.models import AuditEntry, Job
 from jobs.status import JobStatus
 from tests import build
 from tests.api.caller import EVERY_SCOPE, ROOT, Api, person, secret
@@ -72,6 +72,16 @@ def test_person_who_may_see_payloads_sees_them(client, db):
     assert CANARY.encode() not in client.get(f"{ROOT}/jobs/{job_id}").content
     client.force_login(person("auditor", "view_job", "view_payload"))
     assert client.get(f"{ROOT}/jobs/{job_id}").json()["arguments"] == PAYLOAD
+
+
+def test_what_a_person_is_shown_of_hidden_payloads_stands_in_the_audit(client, db):
+    hidden, plain = enqueue(PAYLOAD), enqueue({"n": 1})
+    client.force_login(person("auditor", "view_job", "view_payload"))
+    for job_id in (hidden, plain):
+        assert client.get(f"{ROOT}/jobs/{job_id}").status_code == 200
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.object_id) == ("reveal", str(hidden))
+    assert (entry.user, entry.source) == ("auditor", "api")
 
 
 def test_token_never_sees_payloads_even_if_its_owner_does(db):

@@ -95,6 +95,7 @@ MATRIX: dict[str, Row] = {
         for act in ("cancel", "force-cancel", "retry", "revise", "hold")
     },
     "admin:job-unhold": Row("hold_job", lambda job: [job.id]),
+    "admin:job-reveal": Row("view_payload", lambda job: [job.id]),
     "admin:queue-pause": Row("pause_queue", query="?queue=mail"),
     "admin:queue-resume": Row("pause_queue", query="?queue=mail"),
     "admin:worker-fence": Row("fence_worker", query="?worker=host:1:a"),

@@ -198,6 +198,25 @@ def test_queue_is_paused_until_a_time_and_resumed_with_a_reason(operator):
     assert "The queue is open" in text_of(operator.get(url))
 
 
+def test_hidden_input_is_revealed_once_with_a_reason_to_who_may_see_it(browse):
+    job_id = build.enqueue({"n": 1, "card": {"password": "hunter2"}})
+    job, url = reverse("admin:job", args=[job_id]), reverse("admin:job-reveal", args=[job_id])
+    assert url not in browse("viewer").get(job).content.decode()
+    assert browse("viewer").get(url).status_code == 403
+    client = browse("adjudicator")
+    assert url in client.get(job).content.decode()
+    assert "hunter2" not in client.get(url).content.decode()
+    assert client.post(url, {"reason": " "}).status_code == 400
+    assert not AuditEntry.objects.exists()
+    shown = client.post(url, {"reason": "the customer disputes it"})
+    assert "hunter2" in shown.content.decode()
+    assert "no-store" in shown["Cache-Control"]
+    assert "hunter2" not in client.get(url).content.decode()
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.object_id) == ("reveal", str(job_id))
+    assert entry.reason == "the customer disputes it"
+
+
 def test_paused_queue_is_listed_with_its_depth_however_many_queues_there_are(viewer, monkeypatch):
     from console.pages import queues
 
