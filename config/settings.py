@@ -274,6 +274,11 @@ INTERLOCK: dict[str, int] = {
         least=60,
         most=86_400,
     ),
+    "RAISE_SECOND_PERSON": env.flag(
+        "INTERLOCK_RAISE_SECOND_PERSON",
+        False,
+        "Raising the epoch takes two people: one asks, another who may raise it or approve rulings confirms.",
+    ),
     "REPORT_SECONDS": _limit(
         "REPORT_SECONDS",
         30,

@@ -70,6 +70,17 @@ CATALOGUE: dict[str, Any] = {
     "TOKEN_ABOVE": gettext_noop("%(user)s may do more than you; only himself can issue his tokens."),
     "TOKEN_PERSONAL": gettext_noop("A token of the scope %(scope)s is issued by its owner only."),
     "TOKEN_UNKNOWN": gettext_noop("There is no live token %(token)s."),
+    "RAISE_NEEDS_SECOND": gettext_noop(
+        "Raising the epoch takes two people here: ask for it, and another confirms."
+    ),
+    "RAISE_NEEDS_NOBODY": gettext_noop("Raising the epoch takes one person here: nobody needs to be asked."),
+    "RAISE_ASKED": gettext_noop(
+        "%(by)s has asked for a raise already, at %(at)s: confirm or decline that one."
+    ),
+    "RAISE_UNKNOWN": gettext_noop("Nobody has asked for the raise %(proposal_id)s."),
+    "RAISE_DECIDED": gettext_noop(
+        "This raise is not to be decided any more: it was answered, or has run out."
+    ),
     "REASON_MISSING": gettext_noop("Say why, in your own words."),
     "REASON_TOO_LONG": gettext_noop("A reason has at most %(limit)s characters."),
     # refusals of a mass action

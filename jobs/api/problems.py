@@ -83,6 +83,7 @@ _REFUSED = {
     "CASE_NOT_FOUND": "not-found",
     "PROPOSAL_NOT_FOUND": "not-found",
     "PLAN_NOT_FOUND": "not-found",
+    "RAISE_UNKNOWN": "not-found",
     "WORKER_UNKNOWN": "not-found",
     "ALREADY_ENDED": "already-ended",
     "PARENT_CANCELLED": "parent-cancelled",

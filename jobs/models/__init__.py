@@ -10,6 +10,7 @@ from jobs.models.job import Job
 from jobs.models.minute import Minute
 from jobs.models.plan import Plan, PlanRow
 from jobs.models.queue import Queue
+from jobs.models.raising import RaiseProposal
 from jobs.models.refusal import FenceRefusal
 from jobs.models.saved import SavedView
 from jobs.models.scheduler import Scheduler
@@ -34,6 +35,7 @@ __all__ = [
     "PlanRow",
     "Proposal",
     "Queue",
+    "RaiseProposal",
     "Ruling",
     "SavedView",
     "Scheduler",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, OperationalError
 from django.utils.translation import gettext as _
 
@@ -24,6 +25,11 @@ HIGHEST_FLOOR = 2**52
 """Half of what the audit chain can write (canon.MAX_SAFE_INTEGER): after it the epoch can still be raised."""
 
 
+def takes_two() -> bool:
+    """Return whether a raise of the epoch takes a second person here."""
+    return bool(settings.INTERLOCK["RAISE_SECOND_PERSON"])
+
+
 def raise_epoch(
     *,
     actor: Any,
@@ -33,10 +39,16 @@ def raise_epoch(
     close_claims: bool = False,
     using: str = DEFAULT_DB_ALIAS,
 ) -> int:
-    """Refuse every older claim; asks a recent log-in. Returns the new epoch, or Refused SCHEDULER_HELD."""
+    """Refuse every older claim; asks a recent log-in. Returns the new epoch.
+
+    Raises Refused EPOCH_MOVED, SCHEDULER_HELD, and RAISE_NEEDS_SECOND where it takes two people
+    (jobs/operations/raising.py).
+    """
     by = admit(actor, RAISE, recent=True).signature
+    if takes_two():
+        raise Refused("RAISE_NEEDS_SECOND")
     claims_open = False if close_claims else None
-    return _unless_held(
+    return unless_held(
         lambda verbs: verbs.raise_epoch(
             expected=expected, floor=floor, claims_open=claims_open, actor=by, reason=reason
         ),
@@ -47,13 +59,13 @@ def raise_epoch(
 def close_claims(*, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> bool:
     """Stop every claim; False when they were closed."""
     by = admit(actor, RAISE).signature
-    return _unless_held(lambda verbs: verbs.close_claims(actor=by, reason=reason), using)
+    return unless_held(lambda verbs: verbs.close_claims(actor=by, reason=reason), using)
 
 
 def open_claims(*, actor: Any, reason: str, seen: str | None = None, using: str = DEFAULT_DB_ALIAS) -> bool:
     """Let workers claim again, with `seen` only as they were seen closed; False when they could."""
     by = admit(actor, RAISE).signature
-    return _unless_held(lambda verbs: verbs.open_claims(actor=by, reason=reason, seen=seen), using)
+    return unless_held(lambda verbs: verbs.open_claims(actor=by, reason=reason, seen=seen), using)
 
 
 def pause_queue(
@@ -70,9 +82,7 @@ def pause_queue(
     With `seen` it replaces the pause of that mark only, or with an empty one none.
     """
     by = admit(actor, PAUSE).signature
-    _unless_held(
-        lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason, seen=seen), using
-    )
+    unless_held(lambda verbs: verbs.pause_queue(name, until=until, actor=by, reason=reason, seen=seen), using)
 
 
 def resume_queue(
@@ -80,16 +90,16 @@ def resume_queue(
 ) -> bool:
     """Open one queue again, with `seen` only the pause of that mark; False when it was open."""
     by = admit(actor, PAUSE).signature
-    return _unless_held(lambda verbs: verbs.resume_queue(name, actor=by, reason=reason, seen=seen), using)
+    return unless_held(lambda verbs: verbs.resume_queue(name, actor=by, reason=reason, seen=seen), using)
 
 
 def fence_worker(worker_id: str, *, actor: Any, reason: str, using: str = DEFAULT_DB_ALIAS) -> int:
     """Refuse one worker for good and end its leases; returns how many."""
     by = admit(actor, FENCE).signature
-    return _unless_held(lambda verbs: verbs.fence_worker(worker_id, actor=by, reason=reason), using)
+    return unless_held(lambda verbs: verbs.fence_worker(worker_id, actor=by, reason=reason), using)
 
 
-def _unless_held(verb: Callable[[JobManager], Result], using: str) -> Result:
+def unless_held(verb: Callable[[JobManager], Result], using: str = DEFAULT_DB_ALIAS) -> Result:
     """Use a verb that wants the scheduler for itself; a time-out becomes a refusal that names the holders."""
     try:
         return verb(Job.objects.db_manager(using))

@@ -65,8 +65,9 @@ def append(
     reason: str,
     before: Json,
     after: Json,
+    approver: str = "",
 ) -> None:
-    """Append what a person did to anything, with what its door knew."""
+    """Append what a person did to anything, with what its door knew; `approver` is a second person."""
     door = audit.origin()
     audit.append(
         session,
@@ -80,7 +81,7 @@ def append(
         user=door.user,
         request_id=door.request_id,
         snapshot=door.snapshot,
-        approver=door.approver,
+        approver=approver or door.approver,
         source=door.source,
     )
 

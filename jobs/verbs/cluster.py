@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
+from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
 from jobs import admission, audit, wake
 from jobs.canon import Json
 from jobs.ledger import epoch as scheduler
-from jobs.ledger import timeline
+from jobs.ledger import raising, timeline
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session, transact
 from jobs.outcomes import InvalidJob, Refused
@@ -17,6 +19,15 @@ from jobs.status import JobStatus
 from jobs.verbs import audited
 from jobs.verbs.base import Verbs, need_reason
 from jobs.vocabulary import JOB
+
+
+class Approval(NamedTuple):
+    """A second person's yes to a raise that another one asked for."""
+
+    proposal_id: uuid.UUID
+    by: str
+    signature: str
+    note: str
 
 
 class ClusterVerbs(Verbs):
@@ -30,13 +41,16 @@ class ClusterVerbs(Verbs):
         reason: str,
         floor: int = 0,
         claims_open: bool | None = None,
+        approval: Approval | None = None,
         now: datetime | None = None,
     ) -> int:
         """Refuse every older claim from now on; returns the new epoch (contract §5, §12).
 
         When this has returned, no authorising write of an older epoch is accepted, not even one whose
-        transaction was under way. Writes no job row. Raises Refused EPOCH_MOVED when the epoch is not
-        `expected`; OperationalError after 2 s when a transaction holds it up: look at the holders, try again.
+        transaction was under way. Writes no job row. `approval` is used up by it, in the same transaction.
+        Raises Refused EPOCH_MOVED when the epoch is not `expected`, RAISE_DECIDED when the proposal was
+        answered before or has run out; OperationalError after 2 s when a transaction holds it up: look at the
+        holders, try again.
         """
         need_reason(reason)
         # A floor says that the person knows of the other life of this database, and takes this one.
@@ -55,7 +69,12 @@ class ClusterVerbs(Verbs):
             )
             if new is None:
                 raise Refused("EPOCH_MOVED", expected=expected, found=scheduler.read(session).epoch)
-            _record(session, "raise_epoch", before, actor=actor, reason=reason)
+            if approval is not None and not raising.decide(
+                session, approval.proposal_id, "approved", by=approval.by, note=approval.note
+            ):
+                raise Refused("RAISE_DECIDED")
+            approver = approval.signature if approval else ""
+            _record(session, "raise_epoch", before, actor=actor, reason=reason, approver=approver)
             return new
 
         return transact(work, using=self.db, vocabulary=JOB, now=now, exclusive=True, durable=False)
@@ -217,7 +236,13 @@ def _need_seen(session: Session, name: str, seen: str | None) -> None:
 
 
 def _record(
-    session: Session, verb: str, before: scheduler.SchedulerState, *, actor: str, reason: str
+    session: Session,
+    verb: str,
+    before: scheduler.SchedulerState,
+    *,
+    actor: str,
+    reason: str,
+    approver: str = "",
 ) -> None:
     worker_rows.add_change(session, verb, [], actor=actor, reason=reason)
     after = scheduler.read(session)
@@ -230,7 +255,17 @@ def _record(
         }
         for state in (before, after)
     )
-    audited.append(session, verb, "scheduler", "1", actor=actor, reason=reason, before=was, after=now)
+    audited.append(
+        session,
+        verb,
+        "scheduler",
+        "1",
+        actor=actor,
+        reason=reason,
+        before=was,
+        after=now,
+        approver=approver,
+    )
 
 
 def _record_queue(session: Session, verb: str, name: str, before: Json, *, actor: str, reason: str) -> None:
