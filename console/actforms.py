@@ -161,29 +161,15 @@ class WorkerForm(ReasonForm):
     worker = forms.CharField(max_length=200, widget=forms.HiddenInput)
 
 
-class RaiseForm(ReasonForm):
+class ConfirmForm(ReasonForm):
     """Also the epoch that was seen, typed once more with the name of this installation."""
 
     what_was_seen = ("epoch",)
     epoch = forms.IntegerField(min_value=1, max_value=2**62, widget=forms.HiddenInput)
-    close_claims = forms.BooleanField(
-        label=gettext_lazy("Close claims as well"),
-        help_text=gettext_lazy("Nothing new starts until a person opens them."),
-        required=False,
-    )
-    floor = forms.IntegerField(
-        label=gettext_lazy("Go above this epoch too"),
-        help_text=gettext_lazy(
-            "Only after a failover or a restore: the highest epoch that anybody has seen."
-        ),
-        required=False,
-        min_value=0,
-        max_value=HIGHEST_FLOOR,
-    )
     typed = forms.CharField(
         label="", max_length=80, widget=forms.TextInput(attrs={"class": "mono", "autocomplete": "off"})
     )
-    field_order = ["epoch", "reason", "close_claims", "floor", "typed"]
+    field_order = ["epoch", "reason", "typed"]
 
     def __init__(self, *arguments: Any, place: str, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -201,6 +187,26 @@ class RaiseForm(ReasonForm):
                 _("Nothing is done before it reads exactly “%(words)s”.") % {"words": self.phrase}
             )
         return typed
+
+
+class RaiseForm(ConfirmForm):
+    """Also whether claims are closed with it, and above which other epoch it goes."""
+
+    close_claims = forms.BooleanField(
+        label=gettext_lazy("Close claims as well"),
+        help_text=gettext_lazy("Nothing new starts until a person opens them."),
+        required=False,
+    )
+    floor = forms.IntegerField(
+        label=gettext_lazy("Go above this epoch too"),
+        help_text=gettext_lazy(
+            "Only after a failover or a restore: the highest epoch that anybody has seen."
+        ),
+        required=False,
+        min_value=0,
+        max_value=HIGHEST_FLOOR,
+    )
+    field_order = ["epoch", "reason", "close_claims", "floor", "typed"]
 
 
 def indented(text: str) -> str:

@@ -48,6 +48,8 @@ def said(verb: str) -> str:
         "hold": _("put it on hold"),
         "unhold": _("lifted the hold"),
         "raise_epoch": _("raised the epoch"),
+        "propose_raise": _("asked a second person to raise the epoch"),
+        "reject_raise": _("declined to raise the epoch"),
         "open_claims": _("opened claims"),
         "close_claims": _("closed claims"),
         "pause_queue": _("paused a queue"),

@@ -12,6 +12,7 @@ from django.utils.translation import ngettext
 
 from console import inbox
 from console.addresses import address
+from jobs.operations import raising
 
 if TYPE_CHECKING:
     from jobs.explain import Surroundings
@@ -92,4 +93,6 @@ def _note(page: MenuPage, around: Surroundings) -> tuple[str, bool]:
         return ngettext("%(n)s silent", "%(n)s silent", count) % {"n": count}, False
     if page.url_name == "admin:scheduler" and not around.scheduler.claims_open:
         return str(_("closed")), True
+    if page.url_name == "admin:scheduler" and raising.open_now(around.now, around.scheduler.epoch):
+        return str(_("raise asked")), True
     return "", False

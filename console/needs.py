@@ -16,7 +16,8 @@ from jobs.explain import Silent, Surroundings
 from jobs.ledger import indexed
 from jobs.ledger.epochs import Epoch
 from jobs.ledger.rows import fetch
-from jobs.models import EffectSlot, Job, Queue
+from jobs.models import EffectSlot, Job, Queue, RaiseProposal
+from jobs.operations import raising
 from jobs.status import EffectStatus, JobStatus
 
 SHOWN = 5
@@ -54,13 +55,14 @@ class Needs:
     paused: list[Paused] = field(default_factory=list)
     silent: Sequence[Silent] = ()
     claims_closed: bool = False
+    raise_asked: RaiseProposal | None = None
     matters: list[pressing.Matter] = field(default_factory=list)
     """What the open cases ask, for who may see them; the jobs of `uncertain` say it to all others."""
 
     @property
     def jobs(self) -> bool:
         """Whether something is asked about jobs, beside what the cases ask."""
-        return bool(self.claims_closed or self.uncertain or self.failed or self.held)
+        return bool(self.claims_closed or self.raise_asked or self.uncertain or self.failed or self.held)
 
     @property
     def nobody(self) -> bool:
@@ -81,6 +83,7 @@ def read(around: Surroundings, *, cases: bool = True) -> Needs:
         paused=paused(around),
         silent=around.silent,
         claims_closed=not around.scheduler.claims_open,
+        raise_asked=raising.open_now(around.now, around.scheduler.epoch),
     )
 
 

@@ -4,7 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console import saved
 from console.menu import MenuPage
-from console.pages import clusteract, jobact, ruling
+from console.pages import clusteract, jobact, raising, ruling
 from console.pages.audit import AuditPage
 from console.pages.case import CaseFile, CasePage
 from console.pages.drain import DrainPage
@@ -187,10 +187,22 @@ DETAILS = [
             (clusteract.PauseQueue, "watch", "queue-pause", "jobs.pause_queue", "queues/pause/"),
             (clusteract.ResumeQueue, "watch", "queue-resume", "jobs.pause_queue", "queues/resume/"),
             (clusteract.FenceWorker, "watch", "worker-fence", "jobs.fence_worker", "workers/fence/"),
-            (clusteract.RaiseEpoch, "control", "epoch-raise", "jobs.raise_epoch", "scheduler/raise/"),
+            (raising.RaiseEpoch, "control", "epoch-raise", "jobs.raise_epoch", "scheduler/raise/"),
             (clusteract.CloseClaims, "control", "claims-close", "jobs.raise_epoch", "scheduler/close/"),
             (clusteract.OpenClaims, "control", "claims-open", "jobs.raise_epoch", "scheduler/open/"),
         ]
+    ),
+    *(
+        MenuPage(
+            "control",
+            _("Raise the epoch"),
+            f"admin:raise-{name}",
+            "jobs.view_scheduler",
+            "n-epoch",
+            f"scheduler/raise/<uuid:proposal_id>/{name}/",
+            act.as_view(),
+        )
+        for name, act in (("confirm", raising.ConfirmRaise), ("decline", raising.DeclineRaise))
     ),
     *(
         MenuPage("decide", _("Case"), f"admin:case-{act.name}", SEE, "n-inbox", CASE + end, act.as_view())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import timedelta
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -13,16 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from console import actforms, environment, wording
+from console import actforms, wording
 from console.pages.act import Act, Effect
-from jobs.ledger import epoch, timeline
-from jobs.models import FenceRefusal, Worker
+from jobs.ledger import epoch
+from jobs.models import Worker
 from jobs.operations import cluster, exposure
 from jobs.outcomes import Refused
-
-HOUR = timedelta(hours=1)
-REFUSALS = 500
-"""The newest refused writes that are looked at for a worker to blame."""
 
 
 class QueueAct(Act):
@@ -264,74 +258,3 @@ class OpenClaims(SchedulerAct):
     def act(self, data: dict[str, Any]) -> None:
         done = cluster.open_claims(actor=self.request.user, reason=data["reason"], seen=data["seen"])
         self.tell(_("Claims are open.") if done else _("Claims were open already; nothing was changed."))
-
-
-class RaiseEpoch(SchedulerAct):
-    """Refuse every older claim at once: its price first, what costs less, then the form."""
-
-    template_name = "console/act/raise.html"
-    form_class = actforms.RaiseForm
-    verb, icon, dear, recent = gettext_lazy("Raise the epoch"), "n-epoch", True, True
-
-    def page(self) -> dict[str, Any]:
-        return super().page() | {
-            "price": exposure.of_all("default"),
-            "timeline_moved": timeline.moved("default"),
-            "suspect": self._suspect(),
-            "sub_text": _(
-                "Refuses every claim made under epoch %(n)s at once, everywhere. It cannot be undone."
-            )
-            % {"n": self.around.scheduler.epoch},
-        }
-
-    def title(self) -> str:
-        old = self.around.scheduler.epoch
-        return _("Raise the epoch from %(old)s to %(new)s") % {"old": old, "new": old + 1}
-
-    def effects(self) -> list[Effect]:
-        return [
-            Effect(
-                "fence",
-                _("Every attempt that runs now can write nothing more: not even a commit under way."),
-                "bad",
-            ),
-            Effect(
-                "lost",
-                _("Workers claim anew and take the jobs back; what is lost is not charged to their budgets."),
-            ),
-            Effect(
-                "unknown", _("What is being sent becomes unknown: inquiry first, then a case each."), "unk"
-            ),
-            Effect(
-                "running", _("No process is stopped. Old code may run on; whatever it writes is refused.")
-            ),
-        ]
-
-    def seen(self) -> dict[str, Any]:
-        return {"epoch": self.around.scheduler.epoch}
-
-    def fresh(self) -> Any:
-        return actforms.RaiseForm(initial=self.seen(), place=environment.word())
-
-    def form(self) -> Any:
-        return actforms.RaiseForm(self.request.POST, place=environment.word())
-
-    def act(self, data: dict[str, Any]) -> None:
-        new = cluster.raise_epoch(
-            actor=self.request.user,
-            expected=data["epoch"],
-            reason=data["reason"],
-            floor=data["floor"] or 0,
-            close_claims=data["close_claims"],
-        )
-        text = _("The epoch is %(n)s. Nothing claimed under an older one is accepted any more.")
-        self.tell(text % {"n": new})
-
-    def _suspect(self) -> tuple[str, int] | None:
-        """Return the only worker whose writes were refused within the hour, and how many were."""
-        newest = FenceRefusal.objects.filter(at__gte=self.around.now - HOUR).order_by("-at")
-        counted = Counter(newest.values_list("worker_id", flat=True)[:REFUSALS])
-        known = {worker.id for worker in self.around.workers if worker.fenced_at is None}
-        if len(counted) != 1 or not counted.keys() <= known:
-            return None
-        return counted.most_common(1)[0]

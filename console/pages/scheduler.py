@@ -13,6 +13,7 @@ from console import bounded, history
 from console.pages.base import Page
 from jobs.ledger import indexed
 from jobs.models import AuditEntry, Change, FenceRefusal, Job
+from jobs.operations import raising
 
 VERBS = ("raise_epoch", "open_claims", "close_claims", "pause_queue", "resume_queue")
 WINDOW = 50_000
@@ -62,6 +63,7 @@ class SchedulerPage(Page):
         old_leases = sum(n for epoch, n in by_epoch.items() if epoch < scheduler.epoch)
         return {
             "scheduler": scheduler,
+            "asked": raising.open_now(self.around.now, scheduler.epoch),
             "raised": self._raise(old_leases, len(old_workers)),
             "leases": sorted(by_epoch.items(), reverse=True),
             "workers": Counter(w.scheduler_epoch for w in self.around.live),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django.db import DEFAULT_DB_ALIAS
@@ -14,12 +16,13 @@ from rest_framework.response import Response
 from jobs import handlers
 from jobs.api import filters, paging, schema
 from jobs.api.auth import Caller
-from jobs.api.fields import Flag, Instant, Reason, Strict, Whole
+from jobs.api.fields import Choice, Flag, Id, Instant, Reason, Strict, Whole
 from jobs.api.problems import refused
 from jobs.api.schema import FLAG, INSTANT, OBJECT, TEXT, WHOLE, maybe, record
 from jobs.api.view import View
+from jobs.ledger.clock import clock
 from jobs.models import Scheduler, Worker
-from jobs.operations import cluster, drain, exposure, queues, workers
+from jobs.operations import cluster, drain, exposure, queues, raising, workers
 from jobs.operations.cluster import HIGHEST_FLOOR
 from jobs.operations.drain import Verdict
 from jobs.outcomes import Refused
@@ -56,6 +59,18 @@ WORKER = record(
         "leases": WHOLE,
     }
 )
+ASKED = record(
+    {
+        "id": schema.ID,
+        "epoch": WHOLE,
+        "floor": WHOLE,
+        "close_claims": FLAG,
+        "reason": TEXT,
+        "by": TEXT,
+        "at": INSTANT,
+        "expires_at": INSTANT,
+    }
+)
 EPOCH = record(
     {
         "epoch": WHOLE,
@@ -63,6 +78,7 @@ EPOCH = record(
         "changed_at": maybe(INSTANT),
         "changed_by": TEXT,
         "reason": TEXT,
+        "asked": maybe(ASKED),
         "price": record(
             {
                 "attempts_lost": WHOLE,
@@ -204,12 +220,13 @@ class EpochsView(View):
     """`/epochs`: the epoch, whether claims are open, the price of a raise now; and what changes them.
 
     A raise, with `expected`, asks a recent log-in; claims alone are opened and closed without `expected`.
+    Where a raise takes two people it is only asked for (202), and waits in `asked` for `/epochs/approvals`.
     """
 
     scopes: ClassVar[dict[str, str]] = {"GET": "ops", "POST": "ops"}
     cluster = True
     bodies = {"POST": EpochBody}
-    answers = {"GET": {200: EPOCH}, "POST": {200: EPOCH, 201: EPOCH}}
+    answers = {"GET": {200: EPOCH}, "POST": {200: EPOCH, 201: EPOCH, 202: EPOCH}}
 
     def get(self, request: Request) -> Response:
         return Response(_epoch())
@@ -217,26 +234,61 @@ class EpochsView(View):
     def post(self, request: Request) -> Response:
         caller, body = Caller.of(request), self.body(request)
         if "expected" not in body:
-            verb = cluster.open_claims if body["claims_open"] else cluster.close_claims
+            claims = cluster.open_claims if body["claims_open"] else cluster.close_claims
             with caller.door():
-                verb(actor=caller.user, reason=body["reason"])
+                claims(actor=caller.user, reason=body["reason"])
             return Response(_epoch())
         closing = body.pop("claims_open", None) is False
-        try:
-            with caller.door():
-                cluster.raise_epoch(actor=caller.user, close_claims=closing, **body)
-        except Refused as error:
-            if error.code != "EPOCH_MOVED":
-                raise
-            raise refused(error, current=_epoch()) from None
-        return Response(_epoch(), status=status.HTTP_201_CREATED)
+        two = cluster.takes_two()
+        verb = raising.propose if two else cluster.raise_epoch
+        with caller.door(), _telling_the_current():
+            verb(actor=caller.user, close_claims=closing, **body)
+        return Response(_epoch(), status=status.HTTP_202_ACCEPTED if two else status.HTTP_201_CREATED)
+
+
+class AnswerBody(Strict):
+    """The body of a second person's word on a raise that was asked for."""
+
+    proposal_id = Id()
+    decision = Choice(["approve", "reject"])
+    reason = Reason()
+
+
+class RaiseApprovalsView(View):
+    """`/epochs/approvals`: raise the epoch as another person asked for it, or decline that."""
+
+    scopes: ClassVar[dict[str, str]] = {"POST": "ops"}
+    cluster = True
+    bodies = {"POST": AnswerBody}
+    answers = {"POST": {200: EPOCH, 201: EPOCH}}
+
+    def post(self, request: Request) -> Response:
+        caller, body = Caller.of(request), self.body(request)
+        raises = body["decision"] == "approve"
+        verb = raising.approve if raises else raising.reject
+        with caller.door(), _telling_the_current():
+            verb(body["proposal_id"], actor=caller.user, reason=body["reason"])
+        return Response(_epoch(), status=status.HTTP_201_CREATED if raises else status.HTTP_200_OK)
+
+
+@contextmanager
+def _telling_the_current() -> Iterator[None]:
+    """Answer a raise of an epoch that is no more with the one that is."""
+    try:
+        yield
+    except Refused as error:
+        if error.code != "EPOCH_MOVED":
+            raise
+        raise refused(error, current=_epoch()) from None
 
 
 def _epoch() -> dict[str, Any]:
     row = Scheduler.objects.get()
     shown = ("epoch", "claims_open", "changed_at", "changed_by", "reason")
+    asked = raising.open_now(clock(), row.epoch)
     price = exposure.of_all(DEFAULT_DB_ALIAS).document()
-    return {name: getattr(row, name) for name in shown} | {"price": price}
+    told = {"asked": raising.told(asked) if asked else None, "price": price}
+    return {name: getattr(row, name) for name in shown} | told
 
 
 class DrainView(View):

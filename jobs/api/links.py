@@ -176,7 +176,10 @@ LINKS: dict[str, list[Follow]] = {
     "patch_queues_name": [*to("get_queues_name", QUEUE), *to("patch_queues_name", QUEUE, {"paused": False})],
     "get_workers": to("post_workers_worker_id_fence", {"worker_id": f"{BODY}/results/0/id"}),
     "get_epochs": to("post_epochs", {}, {"expected": f"{BODY}/epoch"}),
-    "post_epochs": to("post_epochs", {}, {"claims_open": True}),
+    "post_epochs": [
+        *to("post_epochs", {}, {"claims_open": True}),
+        *to("post_epochs_approvals", {}, {"proposal_id": f"{BODY}/asked/id"}),
+    ],
 }
 
 

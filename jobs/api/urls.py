@@ -45,6 +45,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("workers", cluster.WorkersView.as_view(), name="api-workers"),
     path("workers/<str:worker_id>/fence", cluster.FenceView.as_view(), name="api-worker-fence"),
     path("epochs", cluster.EpochsView.as_view(), name="api-epochs"),
+    path("epochs/approvals", cluster.RaiseApprovalsView.as_view(), name="api-raise-approvals"),
     path("drain", cluster.DrainView.as_view(), name="api-drain"),
     path("docs", page.docs, name="api-docs"),
     # claim.v1, for remote workers (docs/remote.md)

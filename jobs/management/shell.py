@@ -61,7 +61,9 @@ class OperatorCommand(BaseCommand):
             ids = ", ".join(str(found) for found in error.ids)
             self.end(USAGE, "AMBIGUOUS_ID", _("Several ids begin like this, among them %s.") % ids)
         except lookup.NotFound as error:
-            absent = Refused(self.missing, job_id=str(error.args[0]), case_id=str(error.args[0]))
+            absent = Refused(
+                self.missing, **dict.fromkeys(("job_id", "case_id", "proposal_id"), str(error.args[0]))
+            )
             self.end(NOT_FOUND, absent.code, str(absent))
         except InvalidJob as invalid:
             self.end(USAGE, "BAD_VALUE", str(invalid), field=invalid.field)

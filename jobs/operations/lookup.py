@@ -6,6 +6,7 @@ import re
 import uuid
 from typing import TypeVar
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
 from jobs.models import Job
@@ -37,10 +38,10 @@ def one(text: str) -> Job:
     return find(Job, text)
 
 
-def find(model: type[M], text: str) -> M:
+def find(model: type[M], text: str, *, using: str = DEFAULT_DB_ALIAS) -> M:
     """Return the row of `model` whose id is or, uniquely, begins with `text`; raises as `one` does."""
     first, last = bounds(text)
-    rows = model._default_manager.filter(pk__gte=first, pk__lte=last).order_by("pk")  # noqa: SLF001
+    rows = model._default_manager.using(using).filter(pk__gte=first, pk__lte=last).order_by("pk")  # noqa: SLF001
     found = list(rows[: SHOWN + 1])
     if not found:
         raise NotFound(text)

@@ -132,8 +132,19 @@ def find(proposal_id: uuid.UUID, *, using: str = DEFAULT_DB_ALIAS) -> RaisePropo
     return found
 
 
+def told(proposal: RaiseProposal) -> dict[str, Any]:
+    """Return one that was asked for, for machines."""
+    names = ("id", "epoch", "floor", "close_claims", "reason", "by", "at", "expires_at")
+    return {name: getattr(proposal, name) for name in names}
+
+
 def open_now(now: datetime, epoch: int, *, using: str = DEFAULT_DB_ALIAS) -> RaiseProposal | None:
-    """Return what waits for a second person: asked for this epoch, and not run out."""
+    """Return what waits for a second person: asked for this epoch, and not run out.
+
+    Asks the database nothing where one person is enough.
+    """
+    if not cluster.takes_two():
+        return None
     return RaiseProposal.objects.using(using).filter(decision="", epoch=epoch, expires_at__gt=now).first()
 
 

@@ -89,6 +89,46 @@ def test_raise_asks_a_recent_log_in(db):
     assert Scheduler.objects.get().epoch == 1
 
 
+@pytest.fixture
+def takes_two(settings):
+    settings.INTERLOCK = {**settings.INTERLOCK, "RAISE_SECOND_PERSON": 1}
+
+
+def test_raise_by_two_people_waits_for_the_second_ones_token(ops, takes_two):
+    answer = ops.send({"expected": 1, "reason": "two owners", "claims_open": False}, "/epochs")
+    assert (answer.status_code, answer.json()["epoch"]) == (202, 1), answer.content
+    asked = answer.json()["asked"]
+    assert (asked["by"], asked["close_claims"]) == ("operator", True)
+    assert ops.look("/epochs").json()["asked"] == asked
+    word = {"proposal_id": asked["id"], "decision": "approve", "reason": "seen too"}
+    own = ops.send(word, "/epochs/approvals")
+    assert (own.status_code, own.json()["refusal"], build.epoch()) == (403, "SELF_APPROVAL", 1)
+    other = Api(secret("ops", owner=operator("other")))
+    done = other.send(word, "/epochs/approvals")
+    assert (done.status_code, done.json()["epoch"], done.json()["asked"]) == (201, 2, None), done.content
+    late = other.send(word, "/epochs/approvals")
+    assert (late.status_code, late.json()["refusal"], build.epoch()) == (409, "RAISE_DECIDED", 2)
+
+
+def test_raise_that_is_rejected_or_overtaken_raises_nothing(ops, takes_two):
+    other = Api(secret("ops", owner=operator("other")))
+    asked = ops.send({"expected": 1, "reason": "r"}, "/epochs").json()["asked"]
+    no = {"proposal_id": asked["id"], "decision": "reject", "reason": "one worker would do"}
+    assert other.send(no, "/epochs/approvals").status_code == 200
+    asked = ops.send({"expected": 1, "reason": "r"}, "/epochs").json()["asked"]
+    build.raise_epoch()
+    late = other.send(no | {"proposal_id": asked["id"], "decision": "approve"}, "/epochs/approvals")
+    assert (late.status_code, late.json()["current"]["epoch"]) == (412, 2)
+    assert build.epoch() == 2
+
+
+def test_answer_to_what_nobody_asked_for_is_404_and_bad_words_name_the_member(ops, takes_two):
+    nothing = {"proposal_id": "0197aaaa-0000-7000-8000-000000000000", "decision": "approve", "reason": "r"}
+    assert ops.send(nothing, "/epochs/approvals").status_code == 404
+    wrong = ops.send(nothing | {"decision": "yes", "proposal_id": "x"}, "/epochs/approvals")
+    assert {error["pointer"] for error in wrong.json()["errors"]} == {"/decision", "/proposal_id"}
+
+
 def test_drain_tells_why_the_cluster_may_not_be_stopped(ops):
     told = ops.look("/drain").json()
     assert (told["verdict"], told["claims_open"]) == ("BLOCKED", True)

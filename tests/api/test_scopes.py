@@ -51,6 +51,7 @@ SCOPES: dict[str, dict[str, str | tuple[str, ...]]] = {
     "api-workers": {"GET": "ops"},
     "api-worker-fence": {"POST": "ops"},
     "api-epochs": {"GET": "ops", "POST": "ops"},
+    "api-raise-approvals": {"POST": "ops"},
     "api-drain": {"GET": "ops"},
     "api-claims": {"POST": "worker"},
     "api-renew": {"POST": "worker"},
@@ -69,7 +70,7 @@ SCOPES: dict[str, dict[str, str | tuple[str, ...]]] = {
     "api-report": {"POST": "worker"},
     "api-inquired": {"POST": "worker"},
 }
-WHOLE_CLUSTER = {"api-workers", "api-worker-fence", "api-epochs", "api-drain"}
+WHOLE_CLUSTER = {"api-workers", "api-worker-fence", "api-epochs", "api-raise-approvals", "api-drain"}
 """Not for a token that is limited to queues, whichever they are."""
 OPEN = {"api-docs"}
 """For everybody: they tell nothing of this installation."""

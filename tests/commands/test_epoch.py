@@ -164,3 +164,37 @@ def test_another_database_is_told_of_before_it_is_raised(chief):
     assert "--floor" in raising("--yes").errors
     assert manage("epoch", "raise", *BY, "--expected", 2, "--floor", 8, "--yes").code == 0
     assert "with a floor" not in manage("epoch", "show").out
+
+
+@pytest.fixture
+def takes_two(settings):
+    settings.INTERLOCK = {**settings.INTERLOCK, "RAISE_SECOND_PERSON": 1}
+
+
+def test_raise_by_two_is_asked_for_and_confirmed_by_another(chief, person, typed, takes_two):
+    person("hal", "approve_ruling")
+    asked = raising("--yes", "--json", "--close-claims").document
+    assert (asked["raised"], asked["asked"]["by"], build.epoch()) == (False, "grace", 1)
+    key = asked["asked"]["id"]
+    assert f"proposal {key}" in manage("epoch", "show").out
+    own = manage("epoch", "confirm", key, *BY, "--yes", "--json")
+    assert (own.code, own.document["error"]["code"]) == (1, "SELF_APPROVAL")
+    other = ("--as", "hal", "--reason", "seen too")
+    typed("raise 7")
+    assert manage("epoch", "confirm", key, *other).code == 1
+    assert manage("epoch", "confirm", key, *other, "--json").document["error"]["code"] == "NOT_CONFIRMED"
+    assert build.epoch() == 1
+    typed("raise 1")
+    done = manage("epoch", "confirm", key[:13], *other)
+    assert (done.code, build.epoch(), Scheduler.objects.get().claims_open) == (0, 2, False)
+    assert "The epoch is 2" in done.out
+    assert "grace asks to raise" in done.out
+
+
+def test_raise_by_two_is_declined_and_an_unknown_one_named(chief, takes_two):
+    key = raising("--yes", "--json").document["asked"]["id"]
+    assert manage("epoch", "decline", key, *BY).code == 0
+    assert "proposal" not in manage("epoch", "show").out
+    absent = manage("epoch", "confirm", "0197aaaa", *BY, "--yes", "--json")
+    assert (absent.code, absent.document["error"]["code"]) == (3, "RAISE_UNKNOWN")
+    assert "0197aaaa" in absent.document["error"]["text"]

@@ -10,6 +10,7 @@ import pytest
 from django.urls import reverse
 
 from console.groups import GROUPS
+from jobs import canon
 from jobs.models import (
     ApiToken,
     Attempt,
@@ -21,11 +22,12 @@ from jobs.models import (
     Minute,
     Plan,
     Queue,
+    RaiseProposal,
     Scheduler,
     Worker,
 )
 from jobs.models.plan import PlanAction
-from jobs.operations import plans
+from jobs.operations import exposure, plans
 from tests import build
 from tests.console import matters, urltable
 from tests.console.people import ROLES
@@ -100,6 +102,10 @@ MATRIX: dict[str, Row] = {
     "admin:queue-resume": Row("pause_queue", query="?queue=mail"),
     "admin:worker-fence": Row("fence_worker", query="?worker=host:1:a"),
     "admin:epoch-raise": Row("raise_epoch"),
+    **{
+        f"admin:raise-{answer}": Row("view_scheduler", lambda job: [RaiseProposal.objects.get().pk])
+        for answer in ("confirm", "decline")
+    },
     "admin:claims-close": Row("raise_epoch"),
     "admin:claims-open": Row("raise_epoch"),
     "admin:plans": Row("view_job"),
@@ -132,6 +138,7 @@ MATRIX: dict[str, Row] = {
 @pytest.fixture
 def one_of_each(job, django_user_model):
     """A row in every table."""
+    from jobs.ledger import raising
     from jobs.ledger import worker as worker_rows
     from jobs.ledger.session import transact
     from jobs.vocabulary import JOB
@@ -161,6 +168,9 @@ def one_of_each(job, django_user_model):
             "total": 0.0,
         }
         worker_rows.add_minutes(session, [row])
+        asked = {"floor": 0, "close_claims": False, "reason": "why", "by": "ann", "account": "0"}
+        price = canon.canonical(exposure.of_all("default").document())
+        assert raising.propose(session, expected=1, price=price, seconds=3600, **asked)
 
     transact(write, using="default", vocabulary=JOB, now=build.T0, durable=False, fenced=False)
     Job.objects.pause_queue("mail", actor="someone", reason="why", now=build.T0)
