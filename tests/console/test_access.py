@@ -168,7 +168,13 @@ def one_of_each(job, django_user_model):
             "total": 0.0,
         }
         worker_rows.add_minutes(session, [row])
-        asked = {"floor": 0, "close_claims": False, "reason": "why", "by": "ann", "account": "0"}
+        asked: dict[str, Any] = {
+            "floor": 0,
+            "close_claims": False,
+            "reason": "why",
+            "by": "ann",
+            "account": "0",
+        }
         price = canon.canonical(exposure.of_all("default").document())
         assert raising.propose(session, expected=1, price=price, seconds=3600, **asked)
 
