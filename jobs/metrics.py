@@ -20,7 +20,7 @@ from jobs.ledger import epoch
 from jobs.ledger import metrics as readings
 from jobs.ledger.reading import reading
 from jobs.ledger.session import Session
-from jobs.models import AuditHead, Queue, Worker
+from jobs.models import AuditHead, Queue, RaiseProposal, Worker
 from jobs.models.drill import DrillKind, DrillVerdict
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -117,6 +117,15 @@ def _people(session: Session, now: datetime) -> Iterator[Metric]:
 def _scheduler(session: Session, now: datetime) -> Iterator[Metric]:
     row = epoch.read(session)
     yield _gauge("epoch", "The epoch; a raise refuses every older claim.", value=row.epoch)
+    waits = RaiseProposal.objects.using(session.using).filter(
+        decision="", epoch=row.epoch, expires_at__gt=now
+    )
+    asked_at = waits.values_list("at", flat=True).first()
+    yield _gauge(
+        "raise_waits_seconds",
+        "How long a raise of the epoch has waited for its second person; 0 where none does.",
+        value=_age(now, asked_at),
+    )
     yield _gauge("claims_open", "1 while workers may claim.", value=int(row.claims_open))
     behind = _age(row.clock_high_water, now) if row.clock_high_water else 0.0
     yield _gauge(

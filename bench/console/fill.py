@@ -17,10 +17,11 @@ from bench.console import beside, matters, rows
 from bench.console.rows import Values
 from bench.console.story import Story, Tale
 from console import groups
-from jobs import audit
+from jobs import audit, canon
 from jobs.drills import kept
 from jobs.drills.zombie import PARTS
-from jobs.ledger import triggers
+from jobs.ledger import raising, triggers
+from jobs.ledger.session import Session, transact
 from jobs.models import (
     ApiToken,
     Attempt,
@@ -37,13 +38,15 @@ from jobs.models import (
     Proposal,
     Queue,
     Ruling,
+    Scheduler,
     Worker,
 )  # fmt: skip
 from jobs.models.audit import Source
 from jobs.models.drill import DrillKind, DrillVerdict
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
-from jobs.operations import plans, views
+from jobs.operations import exposure, plans, views
 from jobs.operations.drills import replay_golden
+from jobs.vocabulary import JOB
 
 TABLES: tuple[tuple[type[models.Model], Callable[[Story], Iterator[Values]]], ...] = (
     (Worker, beside.workers),
@@ -143,6 +146,7 @@ def _people(story: Story) -> None:
     _drills(ada)
     _audited(story)
     _plans(ada)
+    _raise_asked()
 
 
 def _person(name: str) -> Any:
@@ -160,6 +164,18 @@ def _drills(actor: Any) -> None:
     for _ in range(10):
         number = kept.begin(DrillKind.ZOMBIE, by="ada")
         kept.finish(number, DrillVerdict.PASSED, tried=len(tries), passed=len(tries), record=record)
+
+
+def _raise_asked() -> None:
+    """Let somebody ask for a raise of the epoch, at the price of now."""
+    price = canon.canonical(exposure.of_all("default").document())
+    asked: dict[str, Any] = {"by": "operator-00", "account": "0", "reason": "two owners", "seconds": 3600}
+
+    def ask(session: Session) -> None:
+        epoch = Scheduler.objects.get().epoch
+        raising.propose(session, expected=epoch, floor=0, close_claims=True, price=price, **asked)
+
+    transact(ask, using="default", vocabulary=JOB, durable=False)
 
 
 def _audited(story: Story) -> None:

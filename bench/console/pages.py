@@ -14,7 +14,7 @@ from django.utils import timezone
 from bench.console.matters import CHARGE, OUTAGE, REFUND
 from bench.console.story import KIND, QUEUES, RARE_ERROR, RARE_KIND, RARE_QUEUE, worker
 from console import bounded, inbox
-from jobs.models import AuditEntry, Case, EffectSlot, Evidence, FenceRefusal, Job, Plan
+from jobs.models import AuditEntry, Case, EffectSlot, Evidence, FenceRefusal, Job, Plan, RaiseProposal
 from jobs.models.case import CaseKind
 from jobs.models.plan import PlanState
 from jobs.status import JobStatus
@@ -264,6 +264,9 @@ def _control() -> Iterator[Page]:
     yield page("drain", region="checklist")
     for name in ("epoch-raise", "claims-close", "claims-open", "drills", "practice", "tokens", "audit"):
         yield page(name)
+    asked = RaiseProposal.objects.latest("at")
+    yield page("raise-confirm", "", asked.pk)
+    yield page("raise-decline", "", asked.pk)
     yield page("audit", region="table")
     entry = _first(AuditEntry.objects.order_by("seq"))
     yield page("audit", "a person's", actor=entry.actor)

@@ -19,11 +19,15 @@ pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 @pytest.fixture
 def admin(person):
     """A person of the group `admin`, whose log-in is not recent."""
-    user, new = get_user_model().objects.get_or_create(username="admin-1", is_staff=True)
+    return member("admin")
+
+
+def member(group):
+    user, new = get_user_model().objects.get_or_create(username=f"{group}-1", is_staff=True)
     if new:
         user.set_password("the right password")
         user.save()
-        user.groups.set([Group.objects.get(name="admin")])
+        user.groups.set([Group.objects.get(name=group)])
     return user
 
 
@@ -119,6 +123,28 @@ def test_epoch_is_raised_a_zombie_is_seen_refused_and_the_cluster_drained_to_saf
     beat(worker, old, stopped=True)
     page.clock.run_for(3000)
     expect(verdict).to_have_text("SAFE")
+
+
+def test_epoch_is_raised_by_two_people_in_two_browsers(window, admin, settings):
+    settings.INTERLOCK = {**settings.INTERLOCK, "RAISE_SECOND_PERSON": 1}
+    old = Scheduler.objects.get().epoch
+    second_person = member("approver")
+    first, second = window(who=admin), window(who=second_person)
+    first.goto(reverse("admin:epoch-raise"))
+    first.get_by_label("Why, in your own words").fill("two owners suspected")
+    first.locator("#id_typed").fill(first.locator("label code").inner_text())
+    first.get_by_role("button", name="Ask another person to confirm").click()
+    expect(first.get_by_text("another person must confirm")).to_be_visible()
+    assert Scheduler.objects.get().epoch == old
+
+    second.goto(reverse("admin:index"))
+    second.get_by_role("link", name="Decide").click()
+    expect(second.get_by_text("two owners suspected")).to_be_visible()
+    assert grave(second, None, "main") == []
+    second.get_by_label("Why, in your own words").fill("I see both")
+    second.locator("#id_typed").fill(second.locator("label code").inner_text())
+    second.get_by_role("button", name="Confirm and raise the epoch").click()
+    expect(second.get_by_text(f"Epoch {old + 1} rules")).to_be_visible()
 
 
 def test_page_of_an_operation_fits_a_phone_in_the_dark(window, admin):

@@ -11,9 +11,9 @@ from django.apps import apps
 from django.db import IntegrityError, connection
 
 from jobs.drills import kept
-from jobs.ledger import cases
+from jobs.ledger import cases, raising
 from jobs.ledger.session import Session, transact
-from jobs.models import Attempt, Case, EffectSlot, Job, Minute, Proposal, Queue, Scheduler
+from jobs.models import Attempt, Case, EffectSlot, Job, Minute, Proposal, Queue, RaiseProposal, Scheduler
 from jobs.models.drill import DrillKind
 from jobs.models.protected import Protected
 from jobs.status import JobStatus
@@ -108,6 +108,21 @@ def _proposal(**columns: Any) -> Callable[[], None]:
     return lambda: _update(Proposal, _asked().pk, **columns)
 
 
+def _raise_asked() -> RaiseProposal:
+    """Ask for a second person's word about a raise of the epoch."""
+    asked: dict[str, Any] = {"floor": 0, "close_claims": False, "reason": "why", "price": "{}", "seconds": 60}
+
+    def ask(session: Session) -> None:
+        raising.propose(session, expected=1, by="first", account="1", **asked)
+
+    transact(ask, using="default", vocabulary=JOB_WORDS, durable=False)
+    return RaiseProposal.objects.get()
+
+
+def _raise_proposal(**columns: Any) -> Callable[[], None]:
+    return lambda: _update(RaiseProposal, _raise_asked().pk, **columns)
+
+
 def _second_of(table: type[Protected], first: Callable[[], Any]) -> Callable[[], None]:
     def write() -> None:
         first()
@@ -150,6 +165,11 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("proposal_decided_says_who", _proposal(decision="perhaps", decided_at=A_TIME)),
     ("proposal_decided_says_who", _proposal(decided_at=A_TIME)),
     ("proposal_open_once", _second_of(Proposal, _asked)),
+    ("raiseproposal_never_self", _raise_proposal(decision="approved", decided_by="first", decided_at=A_TIME)),
+    ("raiseproposal_decided_says_who", _raise_proposal(decision="approved", decided_by="second")),
+    ("raiseproposal_decided_says_who", _raise_proposal(decision="perhaps", decided_at=A_TIME)),
+    ("raiseproposal_decided_says_who", _raise_proposal(decided_at=A_TIME)),
+    ("raiseproposal_open_once", _second_of(RaiseProposal, _raise_asked)),
 ]
 
 

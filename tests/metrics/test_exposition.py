@@ -1,6 +1,7 @@
 """/metrics: the figures are those of the database, in a form that Prometheus reads."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from config.env import ROOT
 from jobs import measures, metrics
+from jobs.ledger import raising
 from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import transact
 from jobs.models import Job
@@ -85,6 +87,19 @@ def test_gauges_say_what_the_rows_say():
     assert (figures["epoch",], figures["claims_open",]) == (2, 0)
     assert (figures["workers", "live"], figures["workers", "silent"]) == (1, 1)
     assert figures["worker_oldest_beat_seconds",] == 100
+
+
+def test_raise_that_waits_for_its_second_person_shows_for_how_long():
+    def ask(session):
+        asked: dict[str, Any] = {"floor": 0, "close_claims": False, "reason": "why", "price": "{}"}
+        asked |= {"by": "a", "account": "1"}
+        return raising.propose(session, expected=1, seconds=3600, **asked)
+
+    transact(ask, using="default", vocabulary=JOB, now=at(0), durable=False)
+    assert scrape()["raise_waits_seconds",] == 100
+    assert scrape(at(3600))["raise_waits_seconds",] == 0
+    build.raise_epoch()
+    assert scrape()["raise_waits_seconds",] == 0
 
 
 def test_fence_counts_every_judgement_and_every_refusal():
