@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
 from console import inbox
 from console.addresses import address
@@ -94,5 +94,5 @@ def _note(page: MenuPage, around: Surroundings) -> tuple[str, bool]:
     if page.url_name == "admin:scheduler" and not around.scheduler.claims_open:
         return str(_("closed")), True
     if page.url_name == "admin:scheduler" and raising.open_now(around.now, around.scheduler.epoch):
-        return str(_("raise asked")), True
+        return pgettext("a raise", "asked"), True
     return "", False

@@ -51,6 +51,8 @@ def test_page_names_who_could_be_second_and_asks_only(admin, approver):
     assert Scheduler.objects.get().epoch == 1
     again = text_of(admin.get(reverse("admin:epoch-raise")))
     assert "admin-1 has asked for it already" in again
+    assert "Take it back" in again
+    assert "Confirm" not in again
 
 
 def test_page_without_anybody_to_confirm_says_so(admin):
@@ -62,7 +64,7 @@ def test_everybody_is_told_that_a_raise_waits(admin, approver, viewer):
     confirm, _ = ask(admin)
     for address in ("admin:index", "admin:scheduler"):
         assert confirm in approver.get(reverse(address)).content.decode()
-    assert "raise asked" in text_of(viewer.get(reverse("admin:jobs")))
+    assert "Epoch and claims asked" in text_of(viewer.get(reverse("admin:jobs")))
     page = viewer.get(reverse("admin:scheduler"))
     assert "admin-1 asks to raise the epoch 1" in text_of(page)
     assert confirm not in page.content.decode()
