@@ -7,30 +7,37 @@ then answers from its record. No transaction is open while the provider is asked
 from __future__ import annotations
 
 import json
-import logging
 import sys
-import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import Error as DatabaseProblem
-from django.db import connections
 
-from jobs import canon, measures, redact, spool
-from jobs.context import Cancelled, Context, LeaseLost, Stopped
-from jobs.effect_kinds import IMPLICIT, AlreadyThere, Declined, EffectKind, Request, Sent
+from jobs import canon, redact
+from jobs.borrowed import closing
+from jobs.context import Context, LeaseLost
+from jobs.delivery import deliver
+from jobs.effect_kinds import AlreadyThere, Declined, EffectKind, Request, Sent
 from jobs.effect_kinds import Verdict as Proof
 from jobs.failpoints import failpoint
 from jobs.inquiry import inquire
-from jobs.ledger.outage import is_outage
 from jobs.ledger.slots import Slot
-from jobs.models import EffectSlot
-from jobs.outcomes import Code, Lease, Outcome
 from jobs.status import EffectStatus
+from jobs.stops import (
+    ASK_AGAIN_SECONDS,
+    LEAST_WAIT,
+    SOON_SECONDS,
+    AskLater,
+    EffectAbandoned,
+    EffectDeclined,
+    EffectNotSent,
+    InConflict,
+    NeedsApproval,
+    Uncertain,
+    refused,
+    what_next,
+)
 from jobs.verbs.base import HOOKS
 from jobs.verbs.effects import EffectRuntime
 from jobs.verbs.gate import Ask, Gate, Word, ask_of
@@ -39,80 +46,6 @@ from jobs.worker import gone
 
 if TYPE_CHECKING:
     from jobs.worker.held import Held
-
-log = logging.getLogger("interlock.effects")
-
-ASK_AGAIN_SECONDS = 5.0
-SOON_SECONDS = 1.0
-LEAST_WAIT = 0.2
-KEEP_AGAIN_SECONDS = 60.0
-"""How long after the disk took no report it is tried again, and told of."""
-
-
-class EffectProblem(Exception):
-    """An effect that certainly did not take place. A handler may catch it; else the job fails with its
-    code."""
-
-    code = "EFFECT_DECLINED_FAILED"
-
-    def __init__(self, message: str, *, code: str = "") -> None:
-        super().__init__(message)
-        self.code = code or self.code
-        self.message = message
-
-
-class EffectDeclined(EffectProblem):
-    """The provider refused for good."""
-
-
-class EffectNotSent(EffectProblem):
-    """Nothing has left: proven. Uncaught, the job is tried again later."""
-
-    code = "EFFECT_PROVIDER_UNAVAILABLE"
-
-
-class EffectAbandoned(EffectProblem):
-    """A ruling closed the effect; it will not be sent."""
-
-    code = "EFFECT_ABANDON_FAILED"
-
-
-class Unsettled(Stopped):
-    """The run stops at this effect, and comes back to it when it is settled."""
-
-
-class StaleInput(Unsettled):
-    """The input was revised while we ran: the next run gets the new one."""
-
-
-class Uncertain(Unsettled):
-    """Nobody knows whether it happened, and only a person can say."""
-
-
-class InConflict(Unsettled):
-    """The effect's key is bound to another payload."""
-
-    def __init__(self, effect_id: str, payload: str, digest: str) -> None:
-        super().__init__(effect_id)
-        self.effect_id = effect_id
-        self.payload = payload
-        self.digest = digest
-
-
-class NeedsApproval(Unsettled):
-    """A person has to approve the sending first."""
-
-    def __init__(self, effect_id: str) -> None:
-        super().__init__(effect_id)
-        self.effect_id = effect_id
-
-
-class AskLater(Unsettled):
-    """The provider may still come to know of it: ask again in `seconds`."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"{seconds:g} s")
-        self.seconds = seconds
 
 
 class Effect:
@@ -300,43 +233,6 @@ class Effect:
         return deliver(self.runtime, values)
 
 
-def deliver(runtime: EffectRuntime, values: dict[str, Any]) -> EffectStatus | None:
-    """Write one report down; what the database will not have is spooled to disk and replayed at start.
-
-    On a disk that takes nothing either it stays here, and the database is asked until it has heard it.
-    """
-    end = time.monotonic() + settings.INTERLOCK["REPORT_SECONDS"]
-    pause = 0.05
-    while True:
-        try:
-            return runtime.report(**(values | {"status": EffectStatus(values["status"])}))
-        except DatabaseProblem as error:
-            away = is_outage(error)
-            if not away or time.monotonic() >= end:
-                if _kept(values, error):
-                    raise Uncertain("the outcome is kept on disk until the database answers") from error
-                if not away:
-                    raise
-                end = time.monotonic() + KEEP_AGAIN_SECONDS
-            if not (connection := connections[runtime.using]).in_atomic_block:
-                connection.close()  # one to a server that was demoted would be refused for ever
-            time.sleep(pause)
-            pause = min(pause * 2, 2.0)
-
-
-def _kept(values: dict[str, Any], error: DatabaseProblem) -> bool:
-    """Keep a report on disk; False, and told, where the disk is full or cannot be written."""
-    try:
-        spool.keep(values)
-    except OSError as trouble:
-        more = {"effect": values["effect"], "cause": str(error)[:200], "disk": str(trouble)[:200]}
-        log.error("report kept nowhere yet, told again", extra=more)
-        return False
-    measures.count("reports_spooled")
-    log.warning("report kept on disk", extra={"effect": values["effect"], "cause": str(error)[:200]})
-    return True
-
-
 def perform(held: Held, *arguments: Any, **more: Any) -> Any:
     """Perform one effect of a plain handler and return the provider's response; see Context.effect."""
     return Effect(held, *arguments, **more).act()
@@ -349,17 +245,17 @@ async def perform_async(held: Held, *arguments: Any, **more: Any) -> Any:
     effect = Effect(held, *arguments, **more)
     if not effect.kind.is_async:
         try:
-            return await asyncio.to_thread(_closing, effect.act)
+            return await asyncio.to_thread(closing, effect.act)
         except asyncio.CancelledError as error:
             if effect.take():
                 raise  # nothing has left, and nothing will
             # The thread cannot be cancelled: it may yet send, and then tells what came of it.
             raise AskLater(ASK_AGAIN_SECONDS) from error
-    granted, request = await asyncio.to_thread(_closing, effect.pass_gate)
+    granted, request = await asyncio.to_thread(closing, effect.pass_gate)
     if not granted:
         return request
     if not effect.may_send():
-        await asyncio.to_thread(_closing, effect.unsent)
+        await asyncio.to_thread(closing, effect.unsent)
     before = sys.exception()
     try:
         tell = partial(effect.sent, await effect.kind.send(request))
@@ -367,74 +263,6 @@ async def perform_async(held: Held, *arguments: Any, **more: Any) -> Any:
         tell = partial(effect.failed, error, before=before)
     try:
         # Shielded: a cancelled coroutine must still say what it knows, which is nothing.
-        return await asyncio.shield(asyncio.to_thread(_closing, tell))
+        return await asyncio.shield(asyncio.to_thread(closing, tell))
     except asyncio.CancelledError as error:
         raise AskLater(ASK_AGAIN_SECONDS) from error  # it is being told: the next run knows
-
-
-def _closing(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run in a borrowed thread, and leave no connection behind in it."""
-    from django.db import connections
-
-    try:
-        return function(*arguments)
-    finally:
-        connections.close_all()
-
-
-def refused(outcome: Outcome | None) -> Stopped:
-    """Return what stops a handler whose write the fence refused."""
-    if outcome is None:
-        return LeaseLost("STATUS")
-    if outcome.code == Code.CANCELLED:
-        return Cancelled()
-    if outcome.code == Code.STALE_INPUT:
-        return StaleInput()
-    return LeaseLost(outcome.reason)
-
-
-def what_next(slot: Slot, *, sent_again: bool = False) -> Stopped:
-    """Return how a job goes on whose effect nobody can tell of just now: it asks again later, or a person
-    does."""
-    if slot.in_conflict or (slot.replay == "non_replayable") or slot.key_expired:
-        return Uncertain(f"{slot.kind} {slot.slot}: sent, and nobody knows what became of it")
-    if slot.replay == "idempotent" and not sent_again:
-        return AskLater(ASK_AGAIN_SECONDS)
-    if slot.being_asked:
-        return AskLater(SOON_SECONDS)  # the reconciler was quicker; its answer decides
-    if slot.inquirable and slot.settles_in is not None and slot.settles_in > 0:
-        return AskLater(max(LEAST_WAIT, slot.settles_in + LEAST_WAIT))
-    return Uncertain(f"{slot.kind} {slot.slot}: the provider cannot say what became of it")
-
-
-@dataclass(frozen=True, slots=True)
-class Ruled:
-    """What a person said that came of a whole run."""
-
-    value: Any
-
-
-def ruled_result(lease: Lease, *, using: str) -> Ruled | None:
-    """Return the result that a ruling gave a job whose run was uncertain as a whole, or None.
-
-    Asked only where the generation has grown beyond the attempts: by a recovery or a resolution.
-    """
-    found = (
-        EffectSlot.objects.using(using)
-        .filter(
-            job_id=uuid.UUID(lease.job_id),
-            revision=lease.revision,
-            kind=IMPLICIT,
-            status=EffectStatus.COMMITTED,
-        )
-        .values_list("response", flat=True)
-        .first()
-    )
-    return None if found is None else Ruled(json.loads(found))
-
-
-async def ruled_result_async(held: Held) -> Ruled | None:
-    """The same from the event loop, where no database may be asked."""
-    import asyncio
-
-    return await asyncio.to_thread(_closing, partial(ruled_result, held.lease, using=held.using))

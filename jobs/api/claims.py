@@ -17,7 +17,7 @@ from rest_framework.exceptions import NotAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import effects, handlers, measures
+from jobs import handlers, measures, ruled
 from jobs.api import schema
 from jobs.api.auth import Caller
 from jobs.api.fields import Id, Seconds, Several, Strict, Text, Whole
@@ -249,9 +249,9 @@ def _rotated(queues: list[str]) -> list[str]:
 
 
 def _told(lease: Lease) -> dict[str, Any]:
-    ruled = None
+    word = None
     if lease.generation > lease.attempt_count:
-        ruled = effects.ruled_result(lease, using=DEFAULT_DB_ALIAS)
+        word = ruled.result(lease, using=DEFAULT_DB_ALIAS)
     handler = handlers.find(lease.kind)
     return {
         "lease": shown(lease),
@@ -266,7 +266,7 @@ def _told(lease: Lease) -> dict[str, Any]:
         "timeout": handler.timeout if handler else None,
         "attempt": lease.attempts_used,
         "max_attempts": lease.max_attempts,
-        "ruled": None if ruled is None else {"result": ruled.value},
+        "ruled": None if word is None else {"result": word.value},
         "traceparent": lease.traceparent,
     }
 

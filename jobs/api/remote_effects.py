@@ -19,7 +19,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import canon, effect_kinds, effects
+from jobs import canon, effect_kinds, stops
 from jobs.api import schema
 from jobs.api.auth import Caller
 from jobs.api.fields import Anything, Choice, Flag, Id, Instant, Strict, Text, Whole
@@ -308,7 +308,7 @@ def _reopen(slot: Slot) -> dict[str, Any]:
         return {"do": "grant", "version": slot.version}
     if slot.status == EffectStatus.UNKNOWN and slot.inquirable:
         gone.prove(runtime(), slot)
-        return _inquire(slot) or {"do": "wait", "reason": "provider", "seconds": effects.SOON_SECONDS}
+        return _inquire(slot) or {"do": "wait", "reason": "provider", "seconds": stops.SOON_SECONDS}
     return {"do": "uncertain"}
 
 
@@ -338,8 +338,8 @@ def _after(
 
 
 def _what_next(slot: Slot, sent_again: bool) -> dict[str, Any]:
-    stop = effects.what_next(slot, sent_again=sent_again)
-    if isinstance(stop, effects.AskLater):
+    stop = stops.what_next(slot, sent_again=sent_again)
+    if isinstance(stop, stops.AskLater):
         return {"do": "wait", "reason": "provider", "seconds": stop.seconds}
     return {"do": "uncertain"}
 

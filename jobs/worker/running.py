@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from django.conf import settings
 from django.db import connections
 
-from jobs import admission, canon, effects, errors, redact
+from jobs import admission, canon, errors, redact, ruled, stops
 from jobs.context import Cancelled, Context, Fail, LeaseLost, Retry, Skip, TimedOut, Wait, seconds_of
 from jobs.failpoints import failpoint
 from jobs.outcomes import Ending, InvalidJob
@@ -38,8 +38,8 @@ def run(held: Held) -> Finished | None:
     process = os.getpid()
     try:
         failpoint("run.before")
-        ruled = effects.ruled_result(held.lease, using=held.using) if _may_be_ruled(held) else None
-        value = ruled.value if ruled else _call(held)
+        word = ruled.result(held.lease, using=held.using) if _may_be_ruled(held) else None
+        value = word.value if word else _call(held)
         if value is not None and inspect.isawaitable(value):
             _abandon(value)
             raise TypeError("a plain function returned an awaitable; write the handler with async def")
@@ -58,8 +58,8 @@ async def run_async(held: Held) -> Finished | None:
     process = os.getpid()
     try:
         failpoint("run.before")
-        ruled = await effects.ruled_result_async(held) if _may_be_ruled(held) else None
-        finished = _returned(held, ruled.value if ruled else await _call(held))
+        word = await ruled.result_async(held) if _may_be_ruled(held) else None
+        finished = _returned(held, word.value if word else await _call(held))
         failpoint("run.after")
     except BaseException as error:  # noqa: BLE001
         _leave_fork(process, error)
@@ -179,9 +179,9 @@ def raised(held: Held, error: BaseException) -> Finished | None:
             code, message = _coded(error.code, error.message)
             message = redact.clean(message, limit=settings.INTERLOCK["ERROR_BYTES"], secrets=_secrets(held))
             return Finished(held, ending=Ending.skip(held.lease, code, message, log=held.log))
-        case effects.Unsettled():
+        case stops.Unsettled():
             return _unsettled(held, error)
-        case Fail() | effects.EffectProblem():
+        case Fail() | stops.EffectProblem():
             return failed(held, *_coded(error.code, error.message))
         case InvalidJob() if error.field == "arguments":
             return failed(held, "ARGUMENTS_VALIDATION_FAILED", error.problem)
@@ -191,18 +191,18 @@ def raised(held: Held, error: BaseException) -> Finished | None:
             return failed(held, "RUNTIME_HANDLER_EXITED", describe(error), trace=trace(error))
 
 
-def _unsettled(held: Held, error: effects.Unsettled) -> Finished:
+def _unsettled(held: Held, error: stops.Unsettled) -> Finished:
     """Return the ending of an attempt that an effect stopped."""
     lease, log = held.lease, held.log
     match error:
-        case effects.StaleInput():
+        case stops.StaleInput():
             return Finished(held, ending=Ending.release(lease, log=log))
-        case effects.InConflict():
+        case stops.InConflict():
             ending = Ending.payload_conflict(lease, error.effect_id, error.payload, error.digest, log=log)
             return Finished(held, ending=ending)
-        case effects.NeedsApproval():
+        case stops.NeedsApproval():
             return _stops(held, WaitReason.APPROVAL, None, effect_id=error.effect_id)
-        case effects.AskLater():
+        case stops.AskLater():
             return _stops(held, WaitReason.PROVIDER, error.seconds)
         case _:
             return Finished(held, ending=Ending.uncertain(lease, admission.words(lease, str(error)), log=log))

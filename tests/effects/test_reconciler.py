@@ -13,9 +13,9 @@ from django.db import DatabaseError, OperationalError, connection
 
 from jobs import spool
 from jobs.effect_kinds import NotFound
-from jobs.effects import AskLater, what_next
 from jobs.handlers import job
 from jobs.models import Case, EffectSlot, Evidence
+from jobs.stops import AskLater, what_next
 from jobs.verbs.effects import EffectRuntime
 from jobs.worker.loop import Worker
 from tests.effects.outside import Outside, results, slot, steps, the_job, worker

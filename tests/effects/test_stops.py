@@ -10,10 +10,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 
 from jobs.context import Context
-from jobs.effects import EffectDeclined
 from jobs.handlers import job
 from jobs.models import Case, Job, Proposal
 from jobs.operations import cases, rulings
+from jobs.stops import EffectDeclined
 from tests.effects.outside import Outside, results, slot, steps, the_job, worker
 
 
