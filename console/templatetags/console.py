@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from django import template
 from django.template.base import Node, Parser, Token
@@ -329,9 +330,15 @@ def _instant(moment: datetime, zone: str | None) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def why(context: dict[str, Any], explanation: Explanation) -> str:
-    """Say in one sentence why a job is where it is."""
-    return wording.why(explanation, context["now"])
+def why(context: dict[str, Any], explanation: Explanation, filter_url: str = "") -> str:
+    """Say in one sentence why a job is where it is; `filter_url` leads to an error code's jobs."""
+    text = wording.why(explanation, context["now"])
+    code = explanation.params.get("error_code", "") if filter_url else ""
+    before, found, after = text.partition(code) if code else (text, "", "")
+    if not found:
+        return text
+    link = '{}<a class="cell" href="{}{}">{}</a>{}'
+    return format_html(link, before, filter_url, quote(code, safe=""), code, after)
 
 
 @register.simple_tag
