@@ -330,9 +330,26 @@ def test_drain_says_what_the_command_says(admin, viewer):
     assert "BLOCKED" in page
     assert "Close claims" not in page.replace("Close claims, so", "")
     admin.post(reverse("admin:claims-close") + "?from=drain", {"reason": "release"}, follow=True)
-    assert re.search(r"WAIT 1 of 8 checks", text_of(viewer.get(url)))
+    assert re.search(r"WAIT 1 of 9 checks", text_of(viewer.get(url)))
     assert Job.objects.commit(lease, {}, now=build.at(1)).landed
     assert "SAFE Everything is at zero" in text_of(viewer.get(url))
+
+
+def test_drain_says_why_claims_are_closed_and_what_the_workers_run(admin, viewer):
+    from tests.commands.test_drain import beating, two_versions
+
+    url = reverse("admin:drain")
+    assert "Workers of another version" in text_of(viewer.get(url))
+    two_versions()
+    beating("host:3:c", "8.4.1", started_at=build.T0)
+    admin.post(reverse("admin:claims-close") + "?from=drain", {"reason": "release 41"}, follow=True)
+    answer = viewer.get(url)
+    page = text_of(answer)
+    assert re.search(r"claims closed by admin-1 \d+ s ago: release 41", page)
+    assert "2 of 3 are 8.4.1." in page
+    assert "host:2 another version 8.4.0" in page
+    assert 'href="?version=8.4.0"' in answer.content.decode()
+    assert "1 of 3 are 8.4.0." in text_of(viewer.get(url + "?version=8.4.0"))
 
 
 def test_drain_names_who_has_a_case_only_while_he_has_it(viewer):

@@ -38,7 +38,7 @@ LISTS = {
     "refusals": 15,
     "scheduler": 14,
     "plans": 10,
-    "drain": 20,
+    "drain": 21,
     "audit": 11,
     "drills": 12,
     "handover": 16,
