@@ -148,6 +148,7 @@ CATALOGUE: dict[str, Any] = {
     "PROPOSAL_EXPIRED": gettext_noop("The proposal has expired at %(at)s; it must be asked for anew."),
     "NOT_INQUIRABLE": gettext_noop("A %(kind)s cannot be asked for at its provider."),
     "INQUIRY_ASKED": gettext_noop("%(by)s asked for an inquiry at %(at)s; no worker has taken it up yet."),
+    "ZONE_UNKNOWN": gettext_noop("This machine knows no time zone %(zone)s."),
     "VIEW_NAME": gettext_noop("A saved view needs a name of at most %(most)s characters."),
     "VIEW_QUERY": gettext_noop("The filters of a saved view have at most %(most)s characters."),
     "VIEWS_FULL": gettext_noop("There are %(most)s views of yours already; forget one first."),

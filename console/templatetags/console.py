@@ -310,6 +310,14 @@ def at(context: dict[str, Any], moment: datetime | None) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
+def utc(context: dict[str, Any], moment: datetime | None) -> SafeString:
+    """Say an instant as a time of day in UTC, and in the reader's own zone: for a fact, not for each row."""
+    if moment is None:
+        return SafeString("")
+    return _time(context, moment, wording.utc(moment, context["now"], context.get("zone")), "")
+
+
+@register.simple_tag(takes_context=True)
 def stamp(context: dict[str, Any], moment: datetime | None) -> SafeString:
     """Say an instant in full: in UTC, and in the reader's own time zone where he has chosen one."""
     if moment is None:
