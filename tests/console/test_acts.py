@@ -9,8 +9,10 @@ import pytest
 from django.urls import reverse
 
 from console import moves
+from jobs import audit
 from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, EffectSlot, Job, Queue, Scheduler
+from jobs.models.audit import Source
 from jobs.operations import jobwork
 from jobs.outcomes import Refused
 from jobs.status import JobStatus
@@ -384,6 +386,17 @@ def test_audit_shows_what_changed_page_by_page_and_marks_what_was_tampered_with(
         with connection.cursor() as cursor:
             cursor.execute("UPDATE jobs_auditentry SET reason = 'another' WHERE reason = 'reason 1'")
     assert "its seal is not the seal of this" in text_of(viewer.get(reverse("admin:audit")))
+
+
+def test_audit_shows_the_digest_of_what_a_person_was_shown_short_and_whole_on_hovering(viewer):
+    job_id = build.enqueue()
+    digest = "5d02" + "0" * 56 + "a9e1"
+    with audit.through(Source.CONSOLE, snapshot=digest):
+        Job.objects.hold(job_id, actor="ann", reason="seen")
+    Job.objects.unhold(job_id, actor="ann", reason="not shown anything")
+    page = viewer.get(reverse("admin:audit"))
+    assert text_of(page).count("evidence 5d0200…a9e1") == 1
+    assert f'title="{digest}: the digest of what the person was shown"' in page.content.decode()
 
 
 @pytest.mark.parametrize("typed", ["2026-02-30T25:00:00+00:00", "٢٠٢٦-01-01T00:00:00+00:00"])
