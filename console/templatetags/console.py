@@ -338,15 +338,25 @@ def _instant(moment: datetime, zone: str | None) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def why(context: dict[str, Any], explanation: Explanation, filter_url: str = "") -> str:
-    """Say in one sentence why a job is where it is; `filter_url` leads to an error code's jobs."""
-    text = wording.why(explanation, context["now"])
-    code = explanation.params.get("error_code", "") if filter_url else ""
-    before, found, after = text.partition(code) if code else (text, "", "")
-    if not found:
-        return text
-    link = '{}<a class="cell" href="{}{}">{}</a>{}'
-    return format_html(link, before, filter_url, quote(code, safe=""), code, after)
+def why(
+    context: dict[str, Any], explanation: Explanation, filter_url: str = "", to_case: bool = False
+) -> str:
+    """Say in one sentence why a job is where it is.
+
+    In a row an error code leads to the jobs that met it (`filter_url` is the beginning of that address), and
+    an effect to its case, for who may see cases.
+    """
+    text, params = wording.why(explanation, context["now"]), explanation.params
+    if filter_url and params.get("error_code"):
+        return _linked(text, params["error_code"], filter_url + quote(params["error_code"], safe=""))
+    if to_case and "case_id" in params:
+        return _linked(text, params["effect"], addresses.address_of("admin:case", params["case_id"]))
+    return text
+
+
+def _linked(text: str, part: str, url: str) -> str:
+    before, found, after = text.partition(part)
+    return format_html('{}<a class="cell" href="{}">{}</a>{}', before, url, found, after) if found else text
 
 
 @register.simple_tag

@@ -1,5 +1,7 @@
 """The reason in a row of the list and on a job's page: it leads to the case, and to what failed alike."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -28,7 +30,7 @@ def test_row_and_page_of_an_uncertain_job_name_the_effect_and_lead_to_its_case(v
     link = f'href="{reverse("admin:case", args=[case.pk])}"'
     page = viewer.get(reverse("admin:job", args=[case.job_id])).content.decode()
     for html in (table(viewer), page):
-        assert words in html
+        assert words in re.sub(r"</?a\b[^>]*>", "", html)
         assert link in html
 
 
