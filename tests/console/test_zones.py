@@ -7,6 +7,7 @@ from jobs.models import Job, Preference
 from jobs.operations.preferences import zones
 from jobs.status import JobStatus
 from tests import build
+from tests.console import matters
 from tests.console.people import log_in
 
 pytestmark = pytest.mark.django_db
@@ -81,3 +82,11 @@ def test_browsers_own_zone_is_offered_until_one_is_chosen(viewer):
     assert "data-guess-zone" in viewer.get(url).content.decode()
     viewer.post(url, {"zone": "UTC"})
     assert "data-guess-zone" not in viewer.get(url).content.decode()
+
+
+def test_facts_of_a_case_say_the_persons_own_time_too(viewer):
+    case = matters.open_case(sla=3600)
+    viewer.post(reverse("admin:preferences"), {"zone": "Europe/Vienna"})
+    html = viewer.get(reverse("admin:case", args=[case.pk])).content.decode()
+    assert "03-01 12:00 UTC, 13:00 local" in html
+    assert "03-01 13:00 UTC, 14:00 local" in html
