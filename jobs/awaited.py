@@ -81,7 +81,7 @@ def of(jobs: Sequence[Job], *, using: str) -> Awaited:
         or (job.status == JobStatus.WAITING and job.wait_reason == WaitReason.APPROVAL)
     ]
     held = [job for job in jobs if job.hold_reason and job.status not in TERMINAL]
-    return Awaited(_matters(asked, using) if asked else {}, _holds(held, using) if held else {})
+    return Awaited(_matters(asked, using), _holds(held, using))
 
 
 def _matters(ids: list[uuid.UUID], using: str) -> dict[uuid.UUID, list[Matter]]:

@@ -59,6 +59,10 @@ def test_zone_that_this_machine_knows_no_more_is_none(viewer, django_user_model)
     user = django_user_model.objects.get(username="viewer-1")
     Preference.objects.create(user=user, zone="Mars/Olympus")
     assert viewer.get(reverse("admin:index")).status_code == 200
+    session = viewer.session
+    session["zone"] = "Mars/Olympus"  # from before this machine's update
+    session.save()
+    assert viewer.get(reverse("admin:index")).status_code == 200
     assert "Time zone: UTC" in " ".join(viewer.get(reverse("admin:index")).content.decode().split())
 
 

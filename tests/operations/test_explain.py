@@ -7,6 +7,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from jobs import awaited
 from jobs.explain import Surroundings, explain, explain_many
 from jobs.models import Job
 from jobs.operations import quarantine
@@ -162,6 +163,14 @@ def test_quarantine_of_many_jobs_is_told_of_each_of_them(monkeypatch):
     assert why(ids[-1]).params["by"] == "ada"
 
 
+def test_quarantine_of_many_is_told_also_of_a_job_that_was_once_held_by_itself():
+    job_id = build.enqueue()
+    Job.objects.hold(job_id, actor="bea", reason="mine", now=build.at(1))
+    Job.objects.unhold(job_id, actor="bea", reason="done", now=build.at(2))
+    Job.objects.quarantine([job_id], actor="ada", reason="a failover", now=build.at(3))
+    assert (why(job_id).params["by"], why(job_id).params["reason"]) == ("ada", "a failover")
+
+
 def test_hold_that_the_audit_does_not_know_is_told_without_a_person():
     job_id = build.enqueue()
     build.edit(job_id, hold_reason="operator", ready_at=None)
@@ -196,8 +205,10 @@ def test_jobs_that_ask_nobody_cost_no_query_for_it():
     assert len(queries) == 1
 
 
-def test_another_jobs_case_is_not_told():
-    other = matters.open_case(label="of another")
-    lease = build.job(JobStatus.UNCERTAIN)
-    assert "of another" not in why(lease).text
-    assert uuid.UUID(why(other.job_id).params["case_id"]) == other.pk
+def test_cases_of_other_jobs_are_not_read(monkeypatch):
+    monkeypatch.setattr(awaited, "EACH", 1)
+    matters.open_case(label="of another")
+    case = matters.open_case(label="of this one")
+    reason = why(case.job_id)
+    assert uuid.UUID(reason.params["case_id"]) == case.pk
+    assert "of this one" in reason.text
