@@ -287,6 +287,12 @@ INTERLOCK: dict[str, int] = {
         most=3_600,
     ),
 }
+WORKER_VERSION = env.text(
+    "INTERLOCK_VERSION",
+    "",
+    "The release of your code (`8.4.1`, a commit), as workers write it down and the drain compares it. "
+    "Empty for the version of Python.",
+)
 SPOOL = env.folder(
     "INTERLOCK_SPOOL",
     "var/spool",

@@ -32,6 +32,7 @@ class Move:
 def said(verb: str) -> str:
     """Return what brings a verb about."""
     return {
+        "enqueue": _("it is enqueued"),
         "predecessor": _("its last predecessor commits"),
         "claim": _("a worker claims it"),
         "commit": _("its attempt commits a result"),
@@ -42,6 +43,7 @@ def said(verb: str) -> str:
         "uncertain": _("its attempt does not know what it did outside"),
         "acknowledge_cancel": _("its attempt stops on request"),
         "recover": _("its lease runs out or its deadline passes"),
+        "doubt": _("late evidence says that an effect took place after all"),
         "cancel": _("a person cancels it"),
         "resolve": _("its last open effect is settled"),
         "force_cancel": _("a person force-cancels it"),

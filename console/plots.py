@@ -223,8 +223,8 @@ def _two_payloads() -> Told:
             Verdict.REVISE: Answer(
                 WRONG,
                 _(
-                    "A revised job gets new keys: it would charge 43.00 beside the 42.00. While an effect of "
-                    "it is open, it is refused as well."
+                    "A revised job gets new keys: it would charge 43.00 beside the 42.00, and nothing stands "
+                    "against it."
                 ),
             ),
             Verdict.ABANDON: Answer(

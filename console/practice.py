@@ -19,7 +19,7 @@ from jobs.effect_kinds import EffectKind
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Worker
 from jobs.models.case import CaseKind, Verdict
 from jobs.operations.cases import Sender, View, later
-from jobs.status import AttemptStatus, EffectStatus, JobStatus
+from jobs.status import OPEN_EFFECT, AttemptStatus, EffectStatus, JobStatus
 
 _STATUSES = {CaseKind.APPROVAL: JobStatus.WAITING, CaseKind.CONTRADICTION: JobStatus.SUCCEEDED}
 """Where a job stands that has a case of a kind; else it is uncertain."""
@@ -70,7 +70,7 @@ def _view(name: str, plot: Plot, now: datetime, epoch: int) -> View:
         enqueued_by="billing",
         created_at=ago(plot.opened + 60),
         state_version=4,
-        open_effects=1,
+        open_effects=int(plot.status in OPEN_EFFECT),
     )
     attempt = Attempt(
         id=made("attempt"),

@@ -80,6 +80,16 @@ def both(moment: datetime, zone: str | None) -> str:
     return f"{stamp(moment)}, {local.strftime(here)} {zone}"
 
 
+def utc(moment: datetime, now: datetime, zone: str | None) -> str:
+    """Return the time of day in UTC, and in a zone where one was chosen: 19:43:43 UTC, 20:43 local."""
+    text = f"{clock(moment, now)} UTC"
+    if not zone or zone == "UTC":
+        return text
+    local = moment.astimezone(ZoneInfo(zone))
+    here = "%H:%M" if local.date() == moment.astimezone(UTC).date() else "%m-%d %H:%M"
+    return _("%(utc)s, %(here)s local") % {"utc": text, "here": local.strftime(here)}
+
+
 def clock(moment: datetime, now: datetime) -> str:
     """Return the time of day, with the day where it is another one than now's."""
     moment = moment.astimezone(UTC)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
-from zoneinfo import available_timezones
-
 from django.http import HttpRequest
+
+from jobs.operations import preferences
 
 KEY = "zone"
 
 
-@cache
-def known() -> list[str]:
-    """Return the names of the zones that this machine knows, UTC first."""
-    places = (name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
-    return ["UTC", *sorted(places)]
-
-
 def chosen(request: HttpRequest) -> str:
-    """Return the zone that the person has chosen in this session; empty where none was."""
+    """Return the zone that the person has chosen; empty where none was.
+
+    It is the account's, and read once for each session: another browser learns of a change at its log-in.
+    """
     session = getattr(request, "session", None)
-    name = session.get(KEY, "") if session is not None else ""
-    return name if name in known() else ""
+    if session is None or not request.user.is_authenticated:
+        return ""
+    name = session.get(KEY)
+    if name is None:
+        name = session[KEY] = preferences.zone_of(request.user)
+    return name if name in preferences.zones() else ""

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from django.utils.translation import gettext as _
 
+from jobs import awaited
+from jobs.awaited import Awaited, Matter
 from jobs.ledger.clock import clock
 from jobs.sentences import sentence
-from jobs.status import JobStatus
+from jobs.status import IDLE, HoldReason, JobStatus
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -117,20 +119,29 @@ class Surroundings:
 
 
 def explain(job: Job, *, using: str = "default", now: datetime | None = None) -> Explanation:
-    """Return the one reason why `job` is where it is. Reads small tables only, writes nothing."""
-    return _why(job, Surroundings(using=using, now=now))
+    """Return the one reason why `job` is where it is. Reads little, along indexes; writes nothing."""
+    return explain_many([job], around=Surroundings(using=using, now=now))[0]
 
 
 def explain_many(
     jobs: Iterable[Job], *, around: Surroundings | None = None, using: str = "default"
 ) -> list[Explanation]:
-    """Explain a page of jobs in at most four queries; `around` shares what has been read already."""
+    """Explain a page of jobs in at most seven queries; `around` shares what has been read already."""
     around = around or Surroundings(using=using)
-    return [_why(job, around) for job in jobs]
+    page = list(jobs)
+    people = awaited.of(page, using=around.using)
+    return [_why(job, around, people) for job in page]
 
 
-def _why(job: Job, around: Surroundings) -> Explanation:
-    return _ended(job) or _running(job, around) or _held_back(job, around) or _due(job, around)
+def _why(job: Job, around: Surroundings, people: Awaited) -> Explanation:
+    return (
+        _ended(job)
+        or _running(job, around)
+        or _uncertain(job, people)
+        or _past_deadline(job, around)
+        or _held_back(job, around, people)
+        or _due(job, around)
+    )
 
 
 def _ended(job: Job) -> Explanation | None:
@@ -156,26 +167,59 @@ def _running(job: Job, around: Surroundings) -> Explanation | None:
         return None
     worker = job.worker_id or ""
     epoch = around.scheduler.epoch
+    lapsed = job.lease_expires_at is not None and job.lease_expires_at <= around.now
+    if job.hold_reason == HoldReason.QUARANTINE and (lapsed or job.scheduler_epoch < epoch):
+        return None  # recovery leaves it alone: what it waits for is that the hold is lifted
     if job.scheduler_epoch < epoch:
         return Explanation("WHY_OLD_EPOCH", {"claimed": job.scheduler_epoch, "epoch": epoch})
-    if job.lease_expires_at is not None and job.lease_expires_at <= around.now:
-        return Explanation("WHY_EXPIRED", {"worker": worker})
+    if lapsed:
+        # No lease outlives the deadline.
+        return _late(job, around) or Explanation("WHY_EXPIRED", {"worker": worker})
     if job.cancel_requested_at:
         return Explanation("WHY_CANCEL_REQUESTED", {"by": job.cancel_requested_by, "worker": worker})
     return Explanation("WHY_RUNNING", {"worker": worker, "until": job.lease_expires_at})
 
 
-def _held_back(job: Job, around: Surroundings) -> Explanation | None:
-    if job.status == JobStatus.UNCERTAIN:
-        code = "WHY_UNCERTAIN_CANCEL" if job.cancel_requested_at else "WHY_UNCERTAIN"
-        return Explanation(code, {"open": job.open_effects})
+def _uncertain(job: Job, people: Awaited) -> Explanation | None:
+    if job.status != JobStatus.UNCERTAIN:
+        return None
+    conflict = people.conflict(job)
+    # Before what is merely unknown: whether or not it was sent, it is this that a person must rule on. An
+    # uncertain job without an open effect has nothing else.
+    if conflict is not None or not job.open_effects:
+        return Explanation("WHY_CONFLICT", _about(conflict))
+    code = "WHY_UNCERTAIN_CANCEL" if job.cancel_requested_at else "WHY_UNCERTAIN"
+    return Explanation(code, {"open": job.open_effects, **_about(people.unknown(job))})
+
+
+def _about(matter: Matter | None) -> dict[str, Any]:
+    return matter.params if matter is not None else {"effect": _("an outside effect")}
+
+
+def _past_deadline(job: Job, around: Surroundings) -> Explanation | None:
+    """Return that the job's time is over. Recovery ends it then, on hold or not, but for a quarantine."""
+    idle = job.status in IDLE and job.hold_reason != HoldReason.QUARANTINE
+    return _late(job, around) if idle else None
+
+
+def _late(job: Job, around: Surroundings) -> Explanation | None:
+    if job.deadline_at is None or job.deadline_at > around.now:
+        return None
+    return Explanation("WHY_DEADLINE_PASSED", {"at": job.deadline_at})
+
+
+def _held_back(job: Job, around: Surroundings, people: Awaited) -> Explanation | None:
     if job.hold_reason:
-        return Explanation("WHY_HELD", {"hold": job.hold_reason})
+        hold = people.holds.get(job.id)
+        if hold is None:
+            return Explanation("WHY_HELD", {"hold": job.hold_reason})
+        said = {"hold": job.hold_reason, "by": hold.by, "at": hold.at, "reason": hold.reason}
+        return Explanation("WHY_HELD_BY", said)
     if job.status == JobStatus.BLOCKED:
         return Explanation("WHY_BLOCKED", {"edges": job.unmet_edges})
     due = job.next_attempt_at
     if due is None:
-        return Explanation("WHY_WAITING_APPROVAL", {})
+        return Explanation("WHY_WAITING_APPROVAL", _about(people.approval(job)))
     if due <= around.now:
         return None
     if job.status == JobStatus.WAITING:

@@ -148,6 +148,7 @@ CATALOGUE: dict[str, Any] = {
     "PROPOSAL_EXPIRED": gettext_noop("The proposal has expired at %(at)s; it must be asked for anew."),
     "NOT_INQUIRABLE": gettext_noop("A %(kind)s cannot be asked for at its provider."),
     "INQUIRY_ASKED": gettext_noop("%(by)s asked for an inquiry at %(at)s; no worker has taken it up yet."),
+    "ZONE_UNKNOWN": gettext_noop("This machine knows no time zone %(zone)s."),
     "VIEW_NAME": gettext_noop("A saved view needs a name of at most %(most)s characters."),
     "VIEW_QUERY": gettext_noop("The filters of a saved view have at most %(most)s characters."),
     "VIEWS_FULL": gettext_noop("There are %(most)s views of yours already; forget one first."),
@@ -200,16 +201,22 @@ CATALOGUE: dict[str, Any] = {
         "Claimed under epoch %(claimed)s, which was raised to %(epoch)s; it is taken back next."
     ),
     "WHY_UNCERTAIN": ngettext_lazy(
-        "The outcome of %(open)s outside effect is unknown; a person must rule.",
-        "The outcomes of %(open)s outside effects are unknown; a person must rule.",
+        "The outcome of %(effect)s is unknown; a person must rule.",
+        "The outcomes of %(open)s outside effects are unknown, one of them %(effect)s; a person must rule.",
         "open",
     ),
     "WHY_UNCERTAIN_CANCEL": ngettext_lazy(
-        "Cancel requested, but the outcome of %(open)s outside effect is unknown; a person must rule.",
-        "Cancel requested, but the outcomes of %(open)s outside effects are unknown; a person must rule.",
+        "Cancel requested, but the outcome of %(effect)s is unknown; a person must rule.",
+        "Cancel requested, but the outcomes of %(open)s outside effects are unknown, one of them %(effect)s; "
+        "a person must rule.",
         "open",
     ),
+    "WHY_CONFLICT": gettext_noop(
+        "Payload conflict: what the job brought for %(effect)s is not what was recorded; a person must rule."
+    ),
+    "WHY_DEADLINE_PASSED": gettext_noop("Its deadline passed at %(at)s; the next recovery pass ends it."),
     "WHY_HELD": gettext_noop("On hold (%(hold)s) until a person lifts it."),
+    "WHY_HELD_BY": gettext_noop("On hold (%(hold)s) since %(at)s by %(by)s: %(reason)s"),
     "WHY_BLOCKED": ngettext_lazy(
         "Waits for %(edges)s predecessor.", "Waits for %(edges)s predecessors.", "edges"
     ),
@@ -221,7 +228,7 @@ CATALOGUE: dict[str, Any] = {
     "WHY_SCHEDULED": gettext_noop("Scheduled for %(at)s."),
     "WHY_RETRY": gettext_noop("Attempt %(next)s is due at %(at)s after %(error_code)s."),
     "WHY_WAITING": gettext_noop("Waits for %(what)s until %(at)s."),
-    "WHY_WAITING_APPROVAL": gettext_noop("Waits for a person's approval; it has no due time."),
+    "WHY_WAITING_APPROVAL": gettext_noop("Waits for a person's approval of %(effect)s; it has no due time."),
     "WHY_UNKNOWN_KIND": gettext_noop("No live worker knows the kind %(kind)s."),
     "WHY_NO_WORKER": gettext_noop("No live worker serves the queue %(queue)s."),
     "WHY_READY": gettext_noop("Ready since %(since)s, waits for a free worker."),

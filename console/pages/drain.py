@@ -27,6 +27,7 @@ class Check:
     part: Part
     name: str
     clears: str
+    more: str = ""
 
     @property
     def icon(self) -> str:
@@ -65,11 +66,15 @@ class DrainPage(Page):
 
     def checklist(self) -> dict[str, Any]:
         """Return the verdict, each part of it, and the rows that stand in the way."""
-        found = drain.look()
+        found = drain.look(version=self.request.GET.get("version", ""))
         names, clears = _names(), _clears()
         if found.claims_open:
             names["claims"] = _("Claims are open")
-        checks = [Check(p, names[p.name], clears[p.name] if p.count else "") for p in found.parts]
+        more = {"versions": _most(found)}
+        checks = [
+            Check(p, names[p.name], clears[p.name] if p.count else "", more.get(p.name, ""))
+            for p in found.parts
+        ]
         icon, colour = ICONS[found.verdict]
         return {
             "found": found,
@@ -118,6 +123,9 @@ def _blocking(part: Part, row: dict[str, Any], cases: dict[Any, Case], now: date
             None,
             by_person,
         )
+    if part.name == "versions":
+        url, name = reverse("admin:workers"), short(row["id"])
+        return Blocking(name, url, "n-workers", _("another version"), row["version"], None, by_person)
     if part.name == "staged":
         url = reverse("admin:job", args=[row["job_id"]])
         name = wording.short_id(row["job_id"])
@@ -155,6 +163,17 @@ def _sentence(found: Checklist) -> str:
     return text % {"left": len(left), "all": len(found.parts)}
 
 
+def _most(found: Checklist) -> str:
+    """Return how many workers are of the version that they should be."""
+    versions = found.versions
+    return (
+        _("%(n)s of %(all)s are %(version)s.")
+        % {"n": versions.right, "all": versions.all, "version": versions.wanted}
+        if versions.all
+        else ""
+    )
+
+
 def _names() -> dict[str, str]:
     return {
         "claims": _("Claims closed"),
@@ -165,6 +184,7 @@ def _names() -> dict[str, str]:
         "unknown": _("Unknown effects"),
         "uncertain": _("Uncertain jobs"),
         "workers": _("Old or fenced workers"),
+        "versions": _("Workers of another version"),
     }
 
 
@@ -178,4 +198,5 @@ def _clears() -> dict[str, str]:
         "unknown": _("a ruling or a definite inquiry, never time"),
         "uncertain": _("their open effects are settled"),
         "workers": _("they read the new epoch, or stop"),
+        "versions": _("they are stopped"),
     }

@@ -22,7 +22,7 @@ from console.payload import Payload
 from jobs import errors, handlers
 from jobs.errors import ErrorCode
 from jobs.explain import explain_many
-from jobs.models import Attempt, Case, EffectSlot, FenceRefusal, Job
+from jobs.models import Attempt, Case, EffectSlot, FenceRefusal, Job, Worker
 from jobs.models.case import CaseKind
 from jobs.status import TERMINAL, JobStatus
 
@@ -61,6 +61,8 @@ class Card:
     open: bool
     committed: bool
     log_lines: int
+    worker: Worker | None = None
+    """Whose it was, while its row is kept."""
 
     @property
     def percent(self) -> int | None:
@@ -177,6 +179,8 @@ class JobPage(Page):
     def _cards(self, attempts: list[Any], refusals: list[FenceRefusal]) -> list[Card]:
         """Return the attempts, newest first, the newest one open."""
         cards: list[Card] = []
+        whose = Worker.objects.filter(pk__in={a.worker_id for a in attempts}).only("id", "version", "beat_at")
+        workers = {worker.id: worker for worker in whose}
         for number, attempt in self._numbered(attempts)[::-1]:
             cards.append(
                 Card(
@@ -187,6 +191,7 @@ class JobPage(Page):
                     open=not cards,
                     committed=attempt.id == self.subject.result_commit_id,
                     log_lines=len(attempt.log_end.splitlines()),
+                    worker=workers.get(attempt.worker_id),
                 )
             )
         return cards

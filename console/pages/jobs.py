@@ -35,6 +35,7 @@ ROW = [
     "unique_key",
     "created_at",
     "next_attempt_at",
+    "deadline_at",
     "started_at",
     "finished_at",
     "worker_id",
@@ -241,7 +242,7 @@ class JobsPage(Page):
         """Return the beginnings of addresses that filter by one more value."""
         return {
             name: "?" + urlencode([*self._kept_except(name), (name, "")])
-            for name in ("queue", "worker", "kind")
+            for name in ("queue", "worker", "kind", "error_code")
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from django import template
 from django.template.base import Node, Parser, Token
@@ -309,6 +310,14 @@ def at(context: dict[str, Any], moment: datetime | None) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
+def utc(context: dict[str, Any], moment: datetime | None) -> SafeString:
+    """Say an instant as a time of day in UTC, and in the reader's own zone: for a fact, not for each row."""
+    if moment is None:
+        return SafeString("")
+    return _time(context, moment, wording.utc(moment, context["now"], context.get("zone")), "")
+
+
+@register.simple_tag(takes_context=True)
 def stamp(context: dict[str, Any], moment: datetime | None) -> SafeString:
     """Say an instant in full: in UTC, and in the reader's own time zone where he has chosen one."""
     if moment is None:
@@ -329,9 +338,25 @@ def _instant(moment: datetime, zone: str | None) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def why(context: dict[str, Any], explanation: Explanation) -> str:
-    """Say in one sentence why a job is where it is."""
-    return wording.why(explanation, context["now"])
+def why(
+    context: dict[str, Any], explanation: Explanation, filter_url: str = "", to_case: bool = False
+) -> str:
+    """Say in one sentence why a job is where it is.
+
+    In a row an error code leads to the jobs that met it (`filter_url` is the beginning of that address), and
+    an effect to its case, for who may see cases.
+    """
+    text, params = wording.why(explanation, context["now"]), explanation.params
+    if filter_url and params.get("error_code"):
+        return _linked(text, params["error_code"], filter_url + quote(params["error_code"], safe=""))
+    if to_case and "case_id" in params:
+        return _linked(text, params["effect"], addresses.address_of("admin:case", params["case_id"]))
+    return text
+
+
+def _linked(text: str, part: str, url: str) -> str:
+    before, found, after = text.partition(part)
+    return format_html('{}<a class="cell" href="{}">{}</a>{}', before, url, found, after) if found else text
 
 
 @register.simple_tag

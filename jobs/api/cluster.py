@@ -105,6 +105,8 @@ DRAIN = record(
         "at": INSTANT,
         "epoch": WHOLE,
         "claims_open": FLAG,
+        "version": TEXT,
+        "versions": schema.rows(record({"version": TEXT, "workers": WHOLE})),
         "parts": schema.rows(PART),
     }
 )
@@ -296,7 +298,9 @@ class DrainView(View):
 
     scopes: ClassVar[dict[str, str]] = {"GET": "ops"}
     cluster = True
+    queries = {"GET": {"version": TEXT}}
     answers = {"GET": {200: DRAIN}}
 
     def get(self, request: Request) -> Response:
-        return Response(drain.look().document())
+        filters.unknown(request.query_params, self.queries["GET"])
+        return Response(drain.look(version=request.query_params.get("version", "")).document())

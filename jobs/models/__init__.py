@@ -9,6 +9,7 @@ from jobs.models.effect import EffectSlot
 from jobs.models.job import Job
 from jobs.models.minute import Minute
 from jobs.models.plan import Plan, PlanRow
+from jobs.models.preference import Preference
 from jobs.models.queue import Queue
 from jobs.models.raising import RaiseProposal
 from jobs.models.refusal import FenceRefusal
@@ -33,6 +34,7 @@ __all__ = [
     "Minute",
     "Plan",
     "PlanRow",
+    "Preference",
     "Proposal",
     "Queue",
     "RaiseProposal",

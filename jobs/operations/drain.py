@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Count, Max, Model, Q, QuerySet
 from django.utils.translation import gettext_noop
 
 from jobs.explain import WORKER_TTL
@@ -48,6 +48,32 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Versions:
+    """What the workers that are heard of run: how many of each version, most first, and the one they should.
+
+    A worker that says no version (a remote one need not) is not counted.
+    """
+
+    wanted: str
+    beating: dict[str, int]
+
+    @property
+    def all(self) -> int:
+        """How many workers there are."""
+        return sum(self.beating.values())
+
+    @property
+    def others(self) -> list[str]:
+        """The versions that no worker should run any more."""
+        return [version for version in self.beating if version != self.wanted]
+
+    @property
+    def right(self) -> int:
+        """How many of them run the version that they should."""
+        return self.beating.get(self.wanted, 0)
+
+
+@dataclass(frozen=True)
 class Checklist:
     """All parts, read at one time of the database's clock."""
 
@@ -55,6 +81,7 @@ class Checklist:
     epoch: int
     claims_open: bool
     parts: list[Part]
+    versions: Versions
 
     @property
     def verdict(self) -> Verdict:
@@ -74,6 +101,8 @@ class Checklist:
             "at": self.at,
             "epoch": self.epoch,
             "claims_open": self.claims_open,
+            "version": self.versions.wanted,
+            "versions": [{"version": version, "workers": n} for version, n in self.versions.beating.items()],
             "parts": [
                 {
                     "name": part.name,
@@ -99,19 +128,25 @@ SENTENCES = {
     "unknown": gettext_noop("Effects whose outcome is unknown; a person must rule where no inquiry decides."),
     "uncertain": gettext_noop("Uncertain jobs: their open matters must be settled first."),
     "workers": gettext_noop("Workers of an older epoch, or fenced ones, that are still beating."),
+    "versions": gettext_noop("Workers of another version that are still beating."),
 }
 JOB = ("id", "kind", "queue", "worker_id", "scheduler_epoch", "lease_expires_at")
 EFFECT = ("id", "job_id", "kind", "slot", "status", "label", "amount", "currency", "changed_at")
 
 
-def look(using: str = DEFAULT_DB_ALIAS) -> Checklist:
-    """Return the checklist now. Every read is served by a small table or a partial index; writes nothing."""
+def look(using: str = DEFAULT_DB_ALIAS, *, version: str = "") -> Checklist:
+    """Return the checklist now. Every read is served by a small table or a partial index; writes nothing.
+
+    `version` is the one that all workers should be of; without it, that of the worker that was started last.
+    """
     before = Scheduler.objects.using(using).get()
     now = clock(using)
     jobs = Job.objects.using(using)
     running = indexed.running(jobs)
     quarantined = Q(hold_reason=HoldReason.QUARANTINE)
     effects = indexed.open_effects(EffectSlot.objects.using(using))
+    beating = Worker.objects.using(using).filter(stopped_at=None, beat_at__gt=now - WORKER_TTL)
+    versions = _versions(beating, version)
     parts = [
         _part("leases", Verdict.WAIT, running.exclude(quarantined).order_by("id"), JOB),
         _part("quarantined", Verdict.BLOCKED, running.filter(quarantined).order_by("id"), JOB),
@@ -127,17 +162,21 @@ def look(using: str = DEFAULT_DB_ALIAS) -> Checklist:
         _part(
             "workers",
             Verdict.WAIT,
-            Worker.objects.using(using)
-            .filter(stopped_at=None, beat_at__gt=now - WORKER_TTL)
-            .filter(Q(scheduler_epoch__lt=before.epoch) | Q(fenced_at__isnull=False))
-            .order_by("id"),
+            beating.filter(Q(scheduler_epoch__lt=before.epoch) | Q(fenced_at__isnull=False)).order_by("id"),
             ("id", "scheduler_epoch", "beat_at", "fenced_at", "running"),
+        ),
+        _part(
+            "versions",
+            Verdict.WAIT,
+            beating.filter(version__in=versions.others).order_by("id"),
+            ("id", "version", "started_at", "beat_at", "running"),
         ),
     ]
     after = Scheduler.objects.using(using).get()
     if after.changed_at != before.changed_at:
-        return look(using)  # opened and closed meanwhile: what was read of the leases proves nothing
-    return Checklist(now, after.epoch, after.claims_open, [_claims(after), *parts])
+        # Opened and closed meanwhile: what was read of the leases proves nothing.
+        return look(using, version=version)
+    return Checklist(now, after.epoch, after.claims_open, [_claims(after), *parts], versions)
 
 
 def wait(
@@ -149,6 +188,7 @@ def wait(
     every: float = 1.0,
     using: str = DEFAULT_DB_ALIAS,
     seen: Callable[[Checklist], None] = lambda _checklist: None,
+    version: str = "",
 ) -> Checklist:
     """Look again until it is safe, until only a person could change it, or for `timeout` seconds.
 
@@ -158,7 +198,7 @@ def wait(
     ends = seconds() + timeout
     while True:
         recover()
-        found = look(using)
+        found = look(using, version=version)
         seen(found)
         if not found.waiting_helps or seconds() >= ends:
             return found
@@ -171,6 +211,14 @@ def _claims(row: Scheduler) -> Part:
     if row.claims_open:
         return Part("claims", Verdict.BLOCKED, SENTENCES["claims_open"], [shown], 1)
     return Part("claims", Verdict.SAFE, SENTENCES["claims"], [shown], 0)
+
+
+def _versions(beating: QuerySet[Worker], wanted: str) -> Versions:
+    """Return how many workers run which version. Only their versions are read: kinds may be long."""
+    rows = beating.exclude(version="").order_by().values_list("version")
+    found = sorted(rows.annotate(n=Count("id"), last=Max("started_at")), key=lambda row: (-row[1], row[0]))
+    newest = max(found, key=lambda row: (row[2], row[0]))[0] if found else ""
+    return Versions(wanted or newest, {version: n for version, n, _last in found})
 
 
 def _staged(running: QuerySet[Job], using: str) -> QuerySet[Attempt]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 
 from jobs.ledger import timeline
@@ -123,7 +124,7 @@ class Worker:
             "boot_id": start.boot_id(),
             "pid_namespace": start.pid_namespace(),
             "pid_started": start.process_started(os.getpid()),
-            "version": f"python {platform.python_version()}"[:40],
+            "version": (settings.WORKER_VERSION or f"python {platform.python_version()}")[:40],
             "queues": self.queues,
             "kinds": self.kinds,
             "concurrency": self.concurrency,

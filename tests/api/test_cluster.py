@@ -133,7 +133,9 @@ def test_drain_tells_why_the_cluster_may_not_be_stopped(ops):
     told = ops.look("/drain").json()
     assert (told["verdict"], told["claims_open"]) == ("BLOCKED", True)
     ops.send({"expected": 1, "reason": "r", "claims_open": False}, "/epochs")
-    assert ops.look("/drain").json()["verdict"] == "SAFE"
+    told = ops.look("/drain?version=8.4.1").json()
+    assert (told["verdict"], told["version"], told["versions"]) == ("SAFE", "8.4.1", [])
+    assert ops.look("/drain?versoin=8.4.1").status_code == 400
 
 
 def test_claims_are_closed_and_opened_without_a_raise(ops):

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from jobs.models import AuditEntry, Job, Scheduler
+from jobs.ledger.clock import clock
+from jobs.models import AuditEntry, Job, Scheduler, Worker
 from jobs.operations import drain, exposure
 from jobs.operations.drain import Verdict
 from jobs.outcomes import Lease
@@ -81,6 +82,23 @@ def manage_beat() -> None:
     )
 
 
+def beating(worker_id: str, version: str, **columns: Any) -> None:
+    """Let a worker of a version have been heard of just now."""
+    build.register(worker_id)
+    now = clock()
+    values = {"version": version, "started_at": now, "beat_at": now} | columns
+    field: Any = Worker._meta.get_field
+    names = ", ".join(f"{name} = %s" for name in values)
+    with connection.cursor() as cursor:
+        prepared = [field(name).get_db_prep_save(value, connection) for name, value in values.items()]
+        cursor.execute(f"UPDATE jobs_worker SET {names} WHERE id = %s", [*prepared, worker_id])
+
+
+def two_versions() -> None:
+    beating(build.RIVAL, "8.4.0", started_at=build.T0)
+    beating(build.WORKER, "8.4.1")
+
+
 REASONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a lease": (live, "leases", "WAIT"),
     "a lease that ran out": (build.running, "leases", "WAIT"),
@@ -90,6 +108,7 @@ REASONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "an unknown effect": (lambda: build.effect(live(), status="unknown"), "unknown", "BLOCKED"),
     "an uncertain job": (lambda: build.job(JobStatus.UNCERTAIN), "uncertain", "BLOCKED"),
     "a worker of an old epoch": (left_behind, "workers", "WAIT"),
+    "a worker of another version": (two_versions, "versions", "WAIT"),
 }
 
 
@@ -106,6 +125,38 @@ def test_each_reason_is_found_and_shown(reason):
     if isinstance(made, Lease):
         assert found["rows"][0]["id"] == str(build.id_of(made))
     assert f"{name} 1" in manage("drain").out
+
+
+def test_right_version_is_that_of_the_worker_started_last_or_the_one_that_is_given():
+    two_versions()
+    beating("host:3:c", "8.4.0", started_at=build.T0)  # there are more of it, but it is the older one
+    beating("host:4:d", "")  # a remote worker need not say one
+    beating("host:5:e", "8.3.0", beat_at=build.T0)  # not heard of any more
+    beating("host:6:f", "8.3.0", stopped_at=clock())
+    close()
+    told = manage("drain", "--json").document
+    assert told["version"] == "8.4.1"
+    assert told["versions"] == [{"version": "8.4.0", "workers": 2}, {"version": "8.4.1", "workers": 1}]
+    assert [row["id"] for row in part(told, "versions")["rows"]] == [build.RIVAL, "host:3:c"]
+    assert "Workers of another version that are still beating. 1 of 3 are 8.4.1." in manage("drain").out
+    told = manage("drain", "--json", "--workers-version", "8.4.0").document
+    assert (told["version"], part(told, "versions")["count"]) == ("8.4.0", 1)
+    told = manage("drain", "--json", "--workers-version", "9\0").document
+    assert part(told, "versions")["count"] == 3
+
+
+def test_workers_of_one_version_are_at_zero_and_are_counted():
+    for worker_id in (build.WORKER, build.RIVAL):
+        beating(worker_id, "8.4.1")
+    close()
+    answer = manage("drain")
+    assert (answer.code, answer.out.endswith("SAFE\n")) == (0, True)
+    assert "versions 0: Workers of another version that are still beating. 2 of 2 are 8.4.1." in answer.out
+
+
+def test_claims_that_are_closed_say_by_whom_and_why():
+    close()
+    assert "claims: Claims are closed. By ann: drill\n" in manage("drain").out
 
 
 def test_long_lists_say_how_many_more(monkeypatch):

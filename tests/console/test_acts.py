@@ -9,8 +9,10 @@ import pytest
 from django.urls import reverse
 
 from console import moves
+from jobs import audit
 from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, EffectSlot, Job, Queue, Scheduler
+from jobs.models.audit import Source
 from jobs.operations import jobwork
 from jobs.outcomes import Refused
 from jobs.status import JobStatus
@@ -330,9 +332,26 @@ def test_drain_says_what_the_command_says(admin, viewer):
     assert "BLOCKED" in page
     assert "Close claims" not in page.replace("Close claims, so", "")
     admin.post(reverse("admin:claims-close") + "?from=drain", {"reason": "release"}, follow=True)
-    assert re.search(r"WAIT 1 of 8 checks", text_of(viewer.get(url)))
+    assert re.search(r"WAIT 1 of 9 checks", text_of(viewer.get(url)))
     assert Job.objects.commit(lease, {}, now=build.at(1)).landed
     assert "SAFE Everything is at zero" in text_of(viewer.get(url))
+
+
+def test_drain_says_why_claims_are_closed_and_what_the_workers_run(admin, viewer):
+    from tests.commands.test_drain import beating, two_versions
+
+    url = reverse("admin:drain")
+    assert "Workers of another version" in text_of(viewer.get(url))
+    two_versions()
+    beating("host:3:c", "8.4.1", started_at=build.T0)
+    admin.post(reverse("admin:claims-close") + "?from=drain", {"reason": "release 41"}, follow=True)
+    answer = viewer.get(url)
+    page = text_of(answer)
+    assert re.search(r"claims closed by admin-1 \d+ s ago: release 41", page)
+    assert "2 of 3 are 8.4.1." in page
+    assert "host:2 another version 8.4.0" in page
+    assert 'href="?version=8.4.0"' in answer.content.decode()
+    assert "1 of 3 are 8.4.0." in text_of(viewer.get(url + "?version=8.4.0"))
 
 
 def test_drain_names_who_has_a_case_only_while_he_has_it(viewer):
@@ -367,6 +386,17 @@ def test_audit_shows_what_changed_page_by_page_and_marks_what_was_tampered_with(
         with connection.cursor() as cursor:
             cursor.execute("UPDATE jobs_auditentry SET reason = 'another' WHERE reason = 'reason 1'")
     assert "its seal is not the seal of this" in text_of(viewer.get(reverse("admin:audit")))
+
+
+def test_audit_shows_the_digest_of_what_a_person_was_shown_short_and_whole_on_hovering(viewer):
+    job_id = build.enqueue()
+    digest = "5d02" + "0" * 56 + "a9e1"
+    with audit.through(Source.CONSOLE, snapshot=digest):
+        Job.objects.hold(job_id, actor="ann", reason="seen")
+    Job.objects.unhold(job_id, actor="ann", reason="not shown anything")
+    page = viewer.get(reverse("admin:audit"))
+    assert text_of(page).count("evidence 5d0200…a9e1") == 1
+    assert f'title="{digest}: the digest of what the person was shown"' in page.content.decode()
 
 
 @pytest.mark.parametrize("typed", ["2026-02-30T25:00:00+00:00", "٢٠٢٦-01-01T00:00:00+00:00"])

@@ -79,3 +79,10 @@ def test_page_draws_it_and_says_it_in_words(viewer):
     assert "The job is uncertain. It has been: pending, running. From here it can become: pending," in html
     job = Job.objects.get(pk=case.job_id)
     assert JobStatus.UNCERTAIN in machine.passed(Job(status=JobStatus.PENDING), job.attempts.all(), True)
+
+
+@pytest.mark.parametrize("verb", sorted({move.verb for move in TRANSITIONS}))
+def test_every_verb_of_the_table_is_said_in_words(verb):
+    said = moves.said(verb)
+    assert said != verb
+    assert " " in said

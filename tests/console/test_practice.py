@@ -8,10 +8,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from console import plots, practice
+from jobs import effect_kinds
 from jobs.ledger.clock import clock
 from jobs.models.case import VERDICTS, CaseKind, Verdict
 from jobs.operations import cases
 from jobs.operations.door import Anybody
+from jobs.status import OPEN_EFFECT
+from tests.operations import scene
 
 URL = "/drills/practice/"
 pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
@@ -48,12 +51,41 @@ def test_what_the_texts_call_refused_is_refused_by_the_real_rules_and_nothing_el
     assert {key: offer.why[0] for key, offer in offers.items() if offer.why} == {
         ("not-found-yet", "did_not_happen"): "NOT_SETTLED",
         ("two-payloads", "rebind"): "KEY_WAS_GRANTED",
-        ("two-payloads", "revise"): "EFFECT_OPEN",
     }
     refused = {key for key in offers if "refused" in known[key[0]].answers[key[1]].text}
     assert refused - {("no-connection", "did_not_happen")} == {k for k, offer in offers.items() if offer.why}
     query = {"case": "not-found-yet", "verdict": "did_not_happen"}
     assert "It would have been refused: The provider may still" in text_of(viewer.get(URL, query))
+
+
+def codes(view):
+    """Return what stands against each verdict that is offered."""
+    return {offer.verdict: offer.why and offer.why[0] for offer in cases.offers(view, Anybody())}
+
+
+REAL = {
+    "answer-lost": lambda: scene.unknown(settle_after=None).look(),
+    "two-payloads": lambda: scene.conflict(sent="committed").look(),
+    "approval": lambda: scene.approval(by="billing").look(),
+}
+"""Cases as the real verbs leave them, seen when all that passes by itself has passed."""
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_practice_offers_what_a_case_that_the_real_verbs_left_behind_offers(known, name):
+    try:
+        real = REAL[name]()
+    finally:
+        effect_kinds.forget(scene.PAY)
+    assert codes(known[name].view) == codes(real)
+    assert known[name].view.job.open_effects == real.job.open_effects
+    assert known[name].view.job.status == real.job.status
+
+
+def test_job_of_a_practice_case_counts_the_effects_that_are_open_as_the_real_ones_do(known):
+    for one in known.values():
+        assert one.view.job.open_effects == int(one.view.effect.status in OPEN_EFFECT), one.name
+    assert {one.view.job.open_effects for one in known.values()} == {0, 1}
 
 
 def test_every_choice_is_answered_and_nothing_is_written(viewer, known):

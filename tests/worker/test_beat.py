@@ -250,3 +250,14 @@ def test_a_cancel_request_is_told_within_a_probe_rather_than_a_heartbeat() -> No
     beat(scene)
     (held,) = scene.worker.holdings
     assert held.cancel_requested
+
+
+def test_worker_writes_down_the_release_that_it_is_told_else_that_of_python(settings: Any) -> None:
+    def written() -> str:
+        scene = Scene(kinds=[kind().name])
+        scene.worker.register(now=scene.now)
+        return WorkerRow.objects.get(pk=scene.worker.id).version
+
+    assert written().startswith("python 3.")
+    settings.WORKER_VERSION = "8.4.1-" + "x" * 50
+    assert written() == ("8.4.1-" + "x" * 50)[:40]

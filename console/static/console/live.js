@@ -128,6 +128,13 @@
     });
   }
 
+  // Whoever has chosen no time zone is offered the browser's own.
+  const zone = document.querySelector("select[data-guess-zone]");
+  if (zone) {
+    const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if ([...zone.options].some((option) => option.value === own)) zone.value = own;
+  }
+
   // A menu closes when one looks elsewhere.
   document.addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll("details.menu[open]")) {

@@ -55,6 +55,14 @@ class Command(shell.OperatorCommand):
             help=_("at most so long (600)"),
         )
 
+        parser.add_argument(
+            "--workers-version",
+            type=shell.text,
+            default="",
+            metavar=_("VERSION"),
+            help=_("the version that all workers should be of (without it, that of the one started last)"),
+        )
+
     def act(self, options: dict[str, Any]) -> None:
         using = options["database"]
         if options["close_claims"]:
@@ -63,12 +71,16 @@ class Command(shell.OperatorCommand):
             if not options["reason"]:
                 raise Refused("REASON_MISSING")
             cluster.close_claims(actor=self.person(options), reason=options["reason"], using=using)
-        found = self._wait(options["timeout"], using) if options["wait"] else drain.look(using)
+        version = options["workers_version"]
+        if options["wait"]:
+            found = self._wait(options["timeout"], using, version)
+        else:
+            found = drain.look(using, version=version)
         self.tell(found.document(), _told(found))
         if found.verdict is not Verdict.SAFE:
             sys.exit(EXITS[found.verdict])
 
-    def _wait(self, timeout: float, using: str) -> Checklist:
+    def _wait(self, timeout: float, using: str, version: str) -> Checklist:
         duties = Duties(Job.objects.db_manager(using).runtime, worker_id="drain", clock=time.monotonic)
         last = ""
 
@@ -88,13 +100,14 @@ class Command(shell.OperatorCommand):
             seconds=time.monotonic,
             using=using,
             seen=seen,
+            version=version,
         )
 
 
 def _told(found: Checklist) -> Iterator[str]:
     for part in found.parts:
         count = "" if part.name == "claims" else f" {_count(part)}"
-        yield f"{part.verdict:<8} {part.name}{count}: {_(part.sentence)}"
+        yield f"{part.verdict:<8} {part.name}{count}: {_(part.sentence)}{_besides(found, part)}"
         if part.verdict is Verdict.SAFE:
             continue
         for row in part.rows:
@@ -108,6 +121,22 @@ def _told(found: Checklist) -> Iterator[str]:
                 f"{part.count - len(part.rows)}+" if part.more else part.count - len(part.rows)
             )
     yield found.verdict
+
+
+def _besides(found: Checklist, part: Part) -> str:
+    """Return what a part is said with: why claims are closed, what most workers run."""
+    if part.name == "claims" and not found.claims_open:
+        row = part.rows[0]
+        said = _("By %(by)s: %(reason)s") % {"by": row["changed_by"], "reason": row["reason"]}
+        return " " + printed.plain(said) if row["reason"] else ""
+    if part.name == "versions" and found.versions.all:
+        said = _("%(n)s of %(all)s are %(version)s.") % {
+            "n": found.versions.right,
+            "all": found.versions.all,
+            "version": found.versions.wanted,
+        }
+        return " " + printed.plain(said)
+    return ""
 
 
 def _count(part: Part) -> str:
