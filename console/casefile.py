@@ -6,7 +6,7 @@ Only reading, and only what is needed: payloads and answers are masked as they a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -39,6 +39,11 @@ class Heard:
     row: Evidence
     body: Payload | None
     text: str
+
+    @property
+    def name(self) -> str:
+        """Its own on the page."""
+        return f"answer-{self.row.id}"
 
 
 @dataclass(frozen=True)
@@ -246,7 +251,19 @@ def differences(
 
     They are compared as they are and shown as people may see them, so that two secrets are still told apart.
     """
-    left, right = _fields(recorded, tuple(paths)), _fields(brought, tuple(paths))
+    hidden = tuple(paths)
+    return _differences(recorded, brought, lambda value: mask(value, hidden), secrets)
+
+
+def revealed_differences(recorded: str, brought: str) -> tuple[list[Difference], int]:
+    """Return the same with nothing masked: for what jobs.operations.reveal gave."""
+    return _differences(recorded, brought, lambda value: value, ())
+
+
+def _differences(
+    recorded: str, brought: str, look: Callable[[Any], Any], secrets: Iterable[str]
+) -> tuple[list[Difference], int]:
+    left, right = _fields(recorded, look), _fields(brought, look)
     nothing: tuple[str, str | None] = ("", None)
     names = list(dict.fromkeys([*left, *right]))
     differing = [n for n in names if left.get(n, nothing) != right.get(n, nothing)]
@@ -259,11 +276,11 @@ def _cut(text: str | None) -> Any:
     return text[:CUT] + "…" if text is not None and len(text) > CUT else text
 
 
-def _fields(text: str, paths: tuple[str, ...]) -> dict[str, tuple[str, str | None]]:
+def _fields(text: str, look: Callable[[Any], Any]) -> dict[str, tuple[str, str | None]]:
     """Return each field's value, exact and as it may be shown; what is no JSON is one value."""
     try:
         value = json.loads(text)
-        return {path: (plain, shown) for path, plain, shown in _leaves("", value, mask(value, paths), 0)}
+        return {path: (plain, shown) for path, plain, shown in _leaves("", value, look(value), 0)}
     except (ValueError, RecursionError):
         return {"": (text, _("not readable"))}
 

@@ -276,7 +276,7 @@ def test_nobody_approves_what_he_asked_for_himself(browse, django_user_model):
     proposal = Proposal.objects.get()
     assert "/approve/" not in page(both, case).content.decode()
     answer = post(both, case, "approve", proposal.id, reason="I say so twice")
-    assert answer.status_code == 409
+    assert answer.status_code == 403
     assert "another person must approve" in text_of(answer)
     assert matter.slot.status == "unknown"
     assert Proposal.objects.get().decision == ""
