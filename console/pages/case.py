@@ -16,7 +16,7 @@ from console.pages.base import Page
 from console.payload import Payload
 from jobs.models import AuditEntry, Case, EffectSlot, Job
 from jobs.models.case import VERDICTS, CaseKind, Proposal, Verdict
-from jobs.operations import cases, casework
+from jobs.operations import cases, casework, guards
 from jobs.operations.actor import APPROVE, RULE
 from jobs.operations.cases import Offer, View
 from jobs.outcomes import Refused
@@ -91,6 +91,10 @@ class CasePage(Page):
         """Answer a form that was refused: the page as it is now, what stands against it, the words kept."""
         return self.whole({"refusal": refusal, **self.decide(bound)}, status)
 
+    def facts(self) -> dict[str, Any]:
+        """Return the times that decide, for the page that asks once more."""
+        return {**self._shared(), "number": self.attempt[0]}
+
     def state(self) -> dict[str, Any]:
         """Return where it stands: the times that decide, and whether it moved since the form was shown."""
         now = self.around.now
@@ -162,7 +166,7 @@ class CasePage(Page):
         typed = ruling.data.get("verdict", "") if ruling.is_bound else ""
         return {
             "open": case.closed_at is None,
-            "may_rule": user.has_perm(cases.needed(case.kind)),
+            "may_rule": user.has_perm(guards.needed(case.kind)),
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
             "choices": self._choices(typed),
             "rule": ruling,

@@ -162,11 +162,8 @@ class Rule(CaseAct):
 
         sent = [(name, value) for name in self.form().fields for value in self.request.POST.getlist(name)]
         context = site.each_context(self.request) | {
+            **self.page.facts(),
             "title": wording.verdicts()[verdict],
-            "now": self.page.around.now,
-            "case": view.case,
-            "slot": view.effect,
-            "subject": view.job,
             "offer": offer,
             "data": data,
             "reason_word": wording.reason_codes().get(data["reason_code"], data["reason_code"]),

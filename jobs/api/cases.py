@@ -65,6 +65,9 @@ OFFER = record(
         "opens_at": maybe(INSTANT),
         "takes_second": FLAG,
         "consequence": TEXT,
+        "guards": schema.rows(
+            record({"code": TEXT, "met": FLAG, "at": maybe(INSTANT), "text": TEXT, "why": TEXT})
+        ),
     }
 )
 DOCUMENT: dict[str, schema.Schema] = {

@@ -121,9 +121,38 @@ def test_verdict_that_is_closed_is_disabled_and_says_why_and_when_it_opens(adjud
     body = page(adjudicator, matter.case).content.decode()
     (box,) = re.findall(r'<input type="radio"[^>]*value="did_not_happen"[^>]*>', body)
     assert "disabled" in box
-    assert "The provider may still come to know of it until" in body
     assert "Opens by itself" in body
     assert not re.search(r'value="happened"[^>]*disabled', body)
+
+
+def test_every_guard_is_shown_met_or_not_with_its_time(adjudicator):
+    matter = scene.unknown(settle_after=300 * 86400, second_person="always")
+    said = " ".join(text_of(page(adjudicator, matter.case)).split())
+    assert re.search(r"Holds: Nobody knows the outcome since \S+", said)
+    assert re.search(r"Holds: The sender’s attempt is over since \S+", said)
+    assert re.search(r"Holds: 60 s in flight are over since \S+", said)
+    assert re.search(r"Does not hold yet: Settle-by is past in \d+ d", said)
+    assert "Takes a second person after you" in said
+    assert said.count("Nobody knows the outcome") == 3, "an open choice shows what holds of it too"
+
+
+def test_guard_without_a_time_says_what_stands_against_it(adjudicator):
+    said = " ".join(text_of(page(adjudicator, scene.conflict(sent="unknown").of("conflict"))).split())
+    assert "Does not hold yet: The key was never sent The key may have been sent" in said
+    assert "You hold the permission" not in said
+
+
+def test_confirmation_of_another_sending_repeats_the_times_and_what_holds(adjudicator):
+    matter = scene.unknown()
+    matters.alter(matter.case, sla_due_at=clock() + timedelta(hours=1))
+    answer = post(adjudicator, matter.case, "rule", verdict="did_not_happen", **why("provider_denies"))
+    said = " ".join(text_of(answer).split())
+    assert "SLA 59 min" in said
+    assert "Settle-by" in said
+    assert "What has to hold, and does" in said
+    assert "Holds: Settle-by is past since" in said
+    other = text_of(post(adjudicator, matter.case, "rule", verdict="abandon", **why()))
+    assert "Settle-by" not in other
 
 
 def test_no_verdict_is_chosen_beforehand_and_no_reason(adjudicator):

@@ -186,6 +186,6 @@ def test_a_case_is_shown_with_everything_that_is_known(ada):
     assert view.proposal.by == "ada"
     assert [e.outcome for e in view.evidence] == ["unknown"]
     assert (view.sender.ended_at, view.sender.proven_gone) == (at(1), True)
-    assert (view.in_flight_until, view.settle_by, view.in_flight_over) == (at(61), at(101), True)
+    assert (view.in_flight_until, view.settle_by) == (at(61), at(101))
     assert view.sender.worker is None, "its row may be pruned; the attempt still names it"
     assert view.sender.attempt is not None
