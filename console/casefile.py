@@ -13,10 +13,11 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from console import history as audited
 from console import wording
 from console.payload import Payload
 from jobs import effect_kinds
-from jobs.models import Attempt, Case, EffectSlot, FenceRefusal
+from jobs.models import Attempt, AuditEntry, Case, EffectSlot, FenceRefusal
 from jobs.models.case import CaseKind, ClosedAs, Evidence, Proposal
 from jobs.operations.cases import View
 from jobs.redact import mask, strike
@@ -199,8 +200,18 @@ def asked(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def history(view: View, proposals: list[Proposal]) -> list[Happened]:
-    """Return what people said and decided here, newest first, down to the opening."""
+ACTS = ("take", "give_back", "park", "unpark", "inquire", "reveal")
+"""What people did that is neither said nor ruled: of it the audit alone tells."""
+
+
+def acts(case: Case) -> list[AuditEntry]:
+    """Return what people did here beside ruling, newest first, by the audit's index of objects."""
+    about = AuditEntry.objects.filter(object_type="case", object_id=str(case.id), action__in=ACTS)
+    return list(about.only("at", "actor", "action", "reason", "after").order_by("-seq")[:WORDS])
+
+
+def history(view: View, proposals: list[Proposal], done: Iterable[AuditEntry] = ()) -> list[Happened]:
+    """Return what people said, did and decided here, newest first, down to the opening."""
     case, words = view.case, wording.verdicts()
     codes = wording.reason_codes()
     lines = [Happened(c.at, "comment", "", c.by, _("wrote"), c.text) for c in view.comments[:WORDS]]
@@ -225,7 +236,12 @@ def history(view: View, proposals: list[Proposal]) -> list[Happened]:
         if proposal.decided_at:
             at, by = proposal.decided_at, proposal.decided_by
             lines.append(Happened(at, "approval", "", by, _decided(proposal), proposal.note))
-    lines.append(Happened(case.opened_at, case.kind, "", "", _("The case was opened"), ""))
+    lines += [_done(entry, view.now) for entry in done]
+    opened = _("The case was opened")
+    if case.sla_due_at:
+        length = wording.span(case.sla_due_at - case.opened_at)
+        opened = _("The case was opened, SLA %(length)s") % {"length": length}
+    lines.append(Happened(case.opened_at, case.kind, "", "", opened, ""))
     if case.closed_at:
         closed = {
             ClosedAs.RULED: _("Closed by a ruling"),
@@ -234,6 +250,21 @@ def history(view: View, proposals: list[Proposal]) -> list[Happened]:
         }.get(ClosedAs(case.closed_as), case.closed_as)
         lines.append(Happened(case.closed_at, "check", "ok", "", closed, ""))
     return sorted(lines, key=lambda line: line.at, reverse=True)
+
+
+DONE_ICONS = {"take": "user", "give_back": "user", "inquire": "refresh", "reveal": "search"}
+
+
+def _done(entry: AuditEntry, now: datetime) -> Happened:
+    after = json.loads(entry.after) or {}
+    until = after.get("owned_until") or after.get("parked_until")
+    at = {"at": wording.clock(datetime.fromisoformat(until), now) if until else "?"}
+    what = {
+        "take": _("took the case until %(at)s") % at,
+        "park": _("parked it until %(at)s") % at,
+        "unpark": _("brought it back"),
+    }.get(entry.action) or audited.said(entry.action)
+    return Happened(entry.at, DONE_ICONS.get(entry.action, "pause"), "", entry.actor, what, entry.reason)
 
 
 def _decided(proposal: Proposal) -> str:

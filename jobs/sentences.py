@@ -99,6 +99,8 @@ CATALOGUE: dict[str, Any] = {
     "CASE_TAKEN": gettext_noop("The case is %(by)s's until %(until)s."),
     "CASE_NOT_YOURS": gettext_noop("The case is not yours to give back."),
     "PARK_PAST": gettext_noop("A case is parked until a time that is still to come."),
+    "PARK_FAR": gettext_noop("A case is parked for at most %(days)s days."),
+    "PARK_WHY_LONG": gettext_noop("Why it is parked is said in at most %(limit)s characters."),
     "MINUTES": gettext_noop("A case is taken for 1 to %(most)s minutes."),
     "COMMENT_MISSING": gettext_noop("The comment is empty."),
     "COMMENT_TOO_LONG": gettext_noop("A comment has at most %(limit)s characters."),

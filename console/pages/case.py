@@ -142,7 +142,7 @@ class CasePage(Page):
             "brought": Payload.of(slot.conflict_payload or "null", paths, secrets) if conflict else None,
             "differing": differing,
             "equal": equal,
-            "history": casefile.history(view, self._proposals()),
+            "history": casefile.history(view, self._proposals(), casefile.acts(case)),
             "known_to": sum(self.subject.kind in worker.kinds for worker in self.around.live),
             "like": kindred.like(case),
             "family": kindred.of_job(view),

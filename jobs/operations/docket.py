@@ -50,6 +50,8 @@ def entry(case: Case, now: datetime) -> dict[str, Any]:
         "amount": None if case.amount is None else str(case.amount),
         "currency": case.currency,
         "owner": case.owner_at(now),
+        "parked_until": case.parked_until,
+        "parked_why": case.parked_why,
         "job_id": str(case.job_id),
         "effect_id": case.effect_id,
         "closed_as": case.closed_as,

@@ -473,6 +473,68 @@ def test_case_is_parked_and_brought_back(adjudicator):
     assert post(adjudicator, case, "park", minutes="99").status_code == 400
 
 
+def test_case_is_parked_until_a_time_with_a_word_that_the_list_shows_too(adjudicator):
+    case = scene.unknown().case
+    until = (clock() + timedelta(days=2)).replace(second=0, microsecond=0)
+    typed = {"minutes": "until", "until": until.strftime("%Y-%m-%dT%H:%M"), "why": "the bank opens then"}
+    assert post(adjudicator, case, "park", **typed).status_code == 302
+    found = Case.objects.get(pk=case.pk)
+    assert (found.parked_until, found.parked_why) == (until, "the bank opens then")
+    for answer in (page(adjudicator, case), adjudicator.get(reverse("admin:inbox"))):
+        assert "the bank opens then" in text_of(answer)
+    assert post(adjudicator, case, "park", minutes="").status_code == 302
+    assert Case.objects.get(pk=case.pk).parked_why == ""
+    assert "the bank opens then" not in text_of(adjudicator.get(reverse("admin:inbox")))
+
+
+@pytest.mark.parametrize(
+    ("days", "status", "words"),
+    [
+        (None, 400, "Say the time until which it is parked."),
+        (-1, 409, "until a time that is still to come"),
+        (8, 409, "for at most 7 days"),
+    ],
+)
+def test_time_to_park_until_that_cannot_be_is_refused_at_its_field(adjudicator, days, status, words):
+    case = scene.unknown().case
+    until = "" if days is None else (clock() + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M")
+    answer = post(adjudicator, case, "park", minutes="until", until=until, why="kept words")
+    assert answer.status_code == status
+    assert words in text_of(answer)
+    body = answer.content.decode()
+    [field] = re.findall(r'<input[^>]* name="until"[^>]*>', body)
+    assert 'aria-invalid="true"' in field
+    assert "kept words" in body
+    assert Case.objects.get(pk=case.pk).parked_until is None
+    assert not AuditEntry.objects.exists()
+
+
+def test_history_tells_who_took_parked_asked_and_looked_and_the_opening_with_its_sla(adjudicator, browse):
+    case = scene.unknown(settle_after=300 * 86400).case
+    matters.alter(case, sla_due_at=case.opened_at + timedelta(hours=4))
+    post(adjudicator, case, "take")
+    post(adjudicator, case, "park", minutes="30", why="waits for the bank")
+    post(adjudicator, case, "park", minutes="")
+    post(adjudicator, case, "give-back")
+    post(adjudicator, case, "inquire")
+    adjudicator.post(reverse("admin:case-reveal", args=[case.id]), {"reason": "which account?"})
+    for answer in (
+        page(browse("viewer"), case),
+        browse("viewer").get(reverse("admin:casefile", args=[case.id])),
+    ):
+        said = " ".join(text_of(answer).split())
+        for words in (
+            r"adjudicator-1 took the case until \d",
+            r"adjudicator-1 parked it until \S+ waits for the bank",
+            "adjudicator-1 brought it back",
+            "adjudicator-1 gave the case back",
+            "adjudicator-1 asked the provider",
+            "adjudicator-1 revealed what is hidden which account",
+            "The case was opened, SLA 4 h",
+        ):
+            assert re.search(words, said), words
+
+
 def test_comment_is_written_and_an_empty_one_is_named(adjudicator):
     case = scene.unknown().case
     assert post(adjudicator, case, "comment", text="the status page is red").status_code == 302
@@ -569,6 +631,8 @@ def test_what_others_wrote_stays_text(browse, evil):
     matters.evidence(case, body=evil, reference=evil, actor=evil, outcome=evil[:20])
     matters.evidence(case, body=json.dumps({evil: evil}))
     casework.comment(case.id, evil, actor=scene.user("eve", "rule_effect"))
+    eve = scene.user("mallory", "rule_effect")
+    casework.park(case.id, clock() + timedelta(minutes=5), actor=eve, why=evil[:200])
     matters.alter(case, owner=evil[:150], owned_until=clock() + timedelta(minutes=5))
     answers = [
         page(client, case),
