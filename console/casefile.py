@@ -16,9 +16,10 @@ from django.utils.translation import gettext as _
 from console import history as audited
 from console import wording
 from console.payload import Payload
-from jobs import effect_kinds
+from jobs import effect_kinds, runbooks
 from jobs.models import Attempt, AuditEntry, Case, EffectSlot, FenceRefusal
 from jobs.models.case import CaseKind, ClosedAs, Evidence, Proposal
+from jobs.money import money
 from jobs.operations.cases import View
 from jobs.redact import mask, strike
 from jobs.status import EffectStatus
@@ -340,10 +341,27 @@ class About:
     """What an effect kind says of itself. Never the kind: a template calls what it can, and would send."""
 
     owner: str
-    runbook: str
+    provider: str
     inquirable: bool
+    runbook: str
+    """An address of the web, or empty."""
+    steps: list[runbooks.Step]
+    console: str
+    """Where the provider shows this very effect; empty where the kind does not say."""
 
     @classmethod
-    def of(cls, kind: effect_kinds.EffectKind | None) -> About | None:
-        """Return what `kind` declares; None where this process does not know it."""
-        return cls(kind.owner, kind.runbook, kind.inquirable) if kind else None
+    def of(cls, view: View) -> About | None:
+        """Return what the case's effect kind declares; None where this process does not know it."""
+        kind, slot = view.kind, view.effect
+        if kind is None:
+            return None
+        amount = money(slot.amount, slot.currency)
+        values = {"key": slot.id, "reference": slot.reference, "label": slot.label, "amount": amount}
+        return cls(
+            kind.owner,
+            kind.provider,
+            kind.inquirable,
+            kind.runbook if runbooks.is_address(kind.runbook) else "",
+            runbooks.steps(kind.runbook, values),
+            runbooks.address(kind.console, values),
+        )

@@ -131,7 +131,7 @@ class CasePage(Page):
         return {
             "number": number,
             "refused": refused,
-            "kind": casefile.About.of(view.kind),
+            "kind": casefile.About.of(view),
             "kind_known": view.kind_known,
             "heard": casefile.heard(view, paths, secrets),
             "evidence_shown": casefile.EVIDENCE,

@@ -9,6 +9,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 
 from console import wording
@@ -610,6 +611,55 @@ def test_form_without_its_token_is_refused(adjudicator, django_user_model):
     strict.force_login(django_user_model.objects.get(username="adjudicator-1"))
     url = reverse("admin:case-take", args=[case.id])
     assert strict.post(url, seen(case)).status_code == 403
+
+
+# -- the runbook
+
+
+def test_runbook_is_shown_as_steps_with_the_cases_own_words_and_a_link_to_the_provider(viewer):
+    matter = scene.unknown(
+        owner="payments team",
+        runbook="1. Does {key} stand there?\n2. Or {amount} for {label}?",
+        console="https://pay.example/find?key={key}",
+    )
+    body = page(viewer, matter.case).content.decode()
+    key = matter.slot.id
+    assert f"<li>Does <code>{key}</code> stand there?</li>" in body
+    assert "<li>Or <code>42.00 EUR</code> for <code>pay acme</code>?</li>" in body
+    assert f'href="https://pay.example/find?key={key}" rel="noopener noreferrer"' in body
+    assert "Look it up at the provider" in body
+    assert "payments team" in body
+
+
+def test_runbook_that_is_an_address_is_a_link_and_without_a_console_there_is_none(viewer):
+    body = page(viewer, scene.unknown(runbook="https://runbooks.example/pay").case).content.decode()
+    assert 'href="https://runbooks.example/pay"' in body
+    assert "Look it up at the provider" not in body
+    assert "none is written" in text_of(page(viewer, scene.unknown().case))
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_runbook_and_what_is_filled_into_it_stay_text_and_the_link_leads_nowhere_else(viewer, evil):
+    book = "\n".join(f"{n}. {evil} {{label}}" for n in (1, 2))
+    scene.kind(runbook=book[:4000], owner=evil, console="https://pay.example/{label}?r={reference}")
+    case = matters.open_case(label=evil[:200], reference=evil[:200], kind="unknown", slot="evil")
+    with build.unguarded(), connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_effectslot SET kind = %s WHERE id = %s", [scene.PAY, case.effect_id])
+    body = page(viewer, case).content.decode()
+    assert not TAGS.search(body)
+    links = re.findall(r'href="(https://pay[^"]*)"', body)
+    assert len(links) == 1
+    assert re.fullmatch(r"https://pay\.example/[A-Za-z0-9._~%-]*\?r=[A-Za-z0-9._~%-]*", links[0])
+
+
+def test_every_runbook_of_the_demonstration_reads_as_steps():
+    from demo.billing import effects
+    from jobs import runbooks
+
+    for kind in (effects.charge, effects.send_mail):
+        steps = runbooks.steps(kind.runbook, dict.fromkeys(runbooks.NAMES, "x"))
+        assert len(steps) >= 4
+        assert "{" not in "".join(part.text for step in steps for part in step)
 
 
 # -- what was written stays text
