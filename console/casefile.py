@@ -41,6 +41,7 @@ class Heard:
     row: Evidence
     body: Payload | None
     text: str
+    proves: str
 
     @property
     def name(self) -> str:
@@ -87,13 +88,39 @@ def paths_of(view: View) -> tuple[str, ...]:
 
 def heard(view: View, paths: Iterable[str], secrets: Iterable[str]) -> list[Heard]:
     """Return what was learnt, newest first, without what `paths` hide and `secrets` of the job's input."""
-    return [_heard(row, paths, secrets) for row in view.evidence[:EVIDENCE]]
+    return [_heard(row, view, paths, secrets) for row in view.evidence[:EVIDENCE]]
 
 
-def _heard(row: Evidence, paths: Iterable[str], secrets: Iterable[str]) -> Heard:
+def _heard(row: Evidence, view: View, paths: Iterable[str], secrets: Iterable[str]) -> Heard:
     if row.body[:1] in ("{", "["):
-        return Heard(row, Payload.of(row.body, paths, secrets), "")
-    return Heard(row, None, strike(row.body, secrets)[:BODY])
+        return Heard(row, Payload.of(row.body, paths, secrets), "", proves(row, view))
+    return Heard(row, None, strike(row.body, secrets)[:BODY], proves(row, view))
+
+
+DECISIONS = ("send", "use_recorded", "rebind", "revise")
+
+
+def proves(row: Evidence, view: View) -> str:
+    """Return what a piece of evidence proves: “not found” nothing before settle-by, and by how much."""
+    if row.outcome == "unknown":
+        return _("the sender itself does not know")
+    if row.outcome in DECISIONS:
+        return _("a decision, no proof")
+    if row.decisive:
+        return _("It settled the effect")
+    if row.outcome == "not_found":
+        if view.effect.settle_seconds is None:
+            return _("nothing: the kind declares no settle-by")
+        if view.settle_by is None:
+            return _("nothing yet: the sender has not ended")
+        if row.at < view.settle_by:
+            left = wording.span(float(int((view.settle_by - row.at).total_seconds())))
+            return _("nothing yet: %(length)s before settle-by") % {"length": left}
+    return {
+        "no_answer": _("nothing: the provider could not be asked"),
+        "found_other": _("something is there, but not what we sent"),
+        "sender_gone": _("from then on nothing was sent"),
+    }.get(row.outcome, _("nothing by itself"))
 
 
 def attempt_facts(view: View) -> tuple[int, int]:

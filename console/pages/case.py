@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console import casefile, forms, inbox, kindred, wording
+from console import casefile, environment, forms, inbox, kindred, wording
 from console.pages.base import Page
 from console.payload import Payload
 from jobs.models import AuditEntry, Case, EffectSlot, Job
@@ -76,6 +76,8 @@ class CasePage(Page):
             "sender": self.view.sender,
             "in_flight_until": self.view.in_flight_until,
             "settle_by": self.view.settle_by,
+            "provider": self.view.kind.provider if self.view.kind else "",
+            "place": environment.word(),
         }
 
     def page(self) -> dict[str, Any]:

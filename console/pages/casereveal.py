@@ -11,9 +11,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console import actforms, casefile
+from console import actforms, casefile, environment
 from console.pages.act import Act, Effect
 from console.payload import Payload
+from jobs import effect_kinds
 from jobs.models import Case
 from jobs.operations import reveal
 from jobs.operations.actor import VIEW_PAYLOAD
@@ -54,7 +55,13 @@ class RevealCase(Act):
 
     def page(self) -> dict[str, Any]:
         """Return the case, beside what the act says of itself."""
-        return super().page() | {"case": self.case, "slot": self.case.effect}
+        kind = effect_kinds.find(self.case.effect_kind)
+        return super().page() | {
+            "case": self.case,
+            "slot": self.case.effect,
+            "provider": kind.provider if kind else "",
+            "place": environment.word(),
+        }
 
     def title(self) -> str:
         return f"{self.verb}: {self.case.label or self.case.effect_kind}"

@@ -6,16 +6,17 @@ import html
 import json
 import re
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.urls import reverse
 
-from console import wording
+from console import casefile, wording
 from jobs import effect_kinds
 from jobs.ledger.clock import clock
-from jobs.models import AuditEntry, Case, Comment, Proposal, Ruling
+from jobs.models import AuditEntry, Case, Comment, Evidence, Proposal, Ruling
 from jobs.models.audit import Source
 from jobs.operations import cases, casework
 from tests import build
@@ -611,6 +612,42 @@ def test_form_without_its_token_is_refused(adjudicator, django_user_model):
     strict.force_login(django_user_model.objects.get(username="adjudicator-1"))
     url = reverse("admin:case-take", args=[case.id])
     assert strict.post(url, seen(case)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("settle", "outcome", "after", "proves"),
+    [
+        (100, "not_found", 41, "nothing yet: 1 min before settle-by"),
+        (100, "not_found", 101, "nothing by itself"),
+        (None, "not_found", 41, "nothing: the kind declares no settle-by"),
+        (100, "no_answer", 41, "nothing: the provider could not be asked"),
+        (100, "found_other", 41, "something is there, but not what we sent"),
+    ],
+)
+def test_evidence_says_what_it_proves_and_how_long_before_settle_by_it_came(
+    viewer, settle, outcome, after, proves
+):
+    matter = scene.unknown(settle_after=settle)
+    matters.evidence(matter.case, outcome=outcome, now=build.at(after))
+    assert proves in text_of(page(viewer, matter.case))
+
+
+def test_not_found_while_the_sender_runs_proves_nothing_yet():
+    view = scene.unknown().look(build.at(2))
+    row = Evidence(outcome="not_found", at=build.at(2), decisive=False)
+    assert casefile.proves(row, replace(view, settle_by=None)) == "nothing yet: the sender has not ended"
+
+
+def test_page_tells_the_target_the_provider_and_the_environment_and_since_when_a_lost_sender_is_fenced(
+    viewer,
+):
+    matter = scene.lost()
+    said = " ".join(text_of(page(viewer, matter.case)).split())
+    assert "To acme in DEMO . tests.pay, non_replayable" in said
+    assert re.search(r"Fenced its generation is over \d+ d ago, \S+", said)
+    scene.kind(provider="Northgate Pay")
+    said = " ".join(text_of(page(viewer, matter.case)).split())
+    assert "To acme through Northgate Pay in DEMO ." in said
 
 
 # -- the runbook
