@@ -264,7 +264,7 @@ def history(view: View, proposals: list[Proposal], done: Iterable[AuditEntry] = 
         if proposal.decided_at:
             at, by = proposal.decided_at, proposal.decided_by
             lines.append(Happened(at, "approval", "", by, _decided(proposal), proposal.note))
-    lines += [_done(entry, view.now) for entry in done]
+    lines += [told(entry, view.now) for entry in done]
     opened = _("The case was opened")
     if case.sla_due_at:
         length = wording.span(case.sla_due_at - case.opened_at)
@@ -283,7 +283,8 @@ def history(view: View, proposals: list[Proposal], done: Iterable[AuditEntry] = 
 DONE_ICONS = {"take": "user", "give_back": "user", "inquire": "refresh", "reveal": "search"}
 
 
-def _done(entry: AuditEntry, now: datetime) -> Happened:
+def told(entry: AuditEntry, now: datetime) -> Happened:
+    """Return an act that the audit has as a line of a history."""
     after = json.loads(entry.after) or {}
     until = after.get("owned_until") or after.get("parked_until")
     at = {"at": wording.clock(datetime.fromisoformat(until), now) if until else "?"}

@@ -643,7 +643,7 @@ def test_page_tells_the_target_the_provider_and_the_environment_and_since_when_a
 ):
     matter = scene.lost()
     said = " ".join(text_of(page(viewer, matter.case)).split())
-    assert "To acme in DEMO . tests.pay, non_replayable" in said
+    assert "To acme in DEMO . tests.pay , non_replayable" in said
     assert re.search(r"Fenced its generation is over \d+ d ago, \S+", said)
     scene.kind(provider="Northgate Pay")
     said = " ".join(text_of(page(viewer, matter.case)).split())
