@@ -6,7 +6,7 @@ Whether it may be done, and by whom, is judged by jobs.operations alone: a form 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django import forms
@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.forms import JsonField
+from console.forms import JsonField, UtcField
 from jobs.operations.cluster import HIGHEST_FLOOR
 
 REASON = 1000
@@ -22,20 +22,6 @@ EDITED = 100_000
 """Characters of an input that a form offers for editing; what is longer is typed elsewhere."""
 LENGTHS = {"15": 15, "60": 60, "240": 240, "480": 480, "1440": 1440}
 """How long a queue can be paused with one choice, in minutes."""
-
-
-class UtcField(forms.DateTimeField):
-    """An instant as the browser's own picker sends it, read as UTC whatever the person's zone is."""
-
-    def __init__(self, **more: Any) -> None:
-        widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-        super().__init__(
-            required=False, widget=widget, input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"], **more
-        )
-
-    def clean(self, value: Any) -> datetime | None:
-        found = super().clean(value)
-        return found.replace(tzinfo=UTC) if found is not None else None
 
 
 class ReasonForm(forms.Form):

@@ -6,18 +6,20 @@ Only reading, and only what is needed: payloads and answers are masked as they a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
 
+from console import history as audited
 from console import wording
 from console.payload import Payload
-from jobs import effect_kinds
-from jobs.models import Attempt, Case, EffectSlot, FenceRefusal
+from jobs import effect_kinds, runbooks
+from jobs.models import Attempt, AuditEntry, Case, EffectSlot, FenceRefusal
 from jobs.models.case import CaseKind, ClosedAs, Evidence, Proposal
+from jobs.money import money
 from jobs.operations.cases import View
 from jobs.redact import mask, strike
 from jobs.status import EffectStatus
@@ -39,6 +41,12 @@ class Heard:
     row: Evidence
     body: Payload | None
     text: str
+    proves: str
+
+    @property
+    def name(self) -> str:
+        """Its own on the page."""
+        return f"answer-{self.row.id}"
 
 
 @dataclass(frozen=True)
@@ -80,13 +88,39 @@ def paths_of(view: View) -> tuple[str, ...]:
 
 def heard(view: View, paths: Iterable[str], secrets: Iterable[str]) -> list[Heard]:
     """Return what was learnt, newest first, without what `paths` hide and `secrets` of the job's input."""
-    return [_heard(row, paths, secrets) for row in view.evidence[:EVIDENCE]]
+    return [_heard(row, view, paths, secrets) for row in view.evidence[:EVIDENCE]]
 
 
-def _heard(row: Evidence, paths: Iterable[str], secrets: Iterable[str]) -> Heard:
+def _heard(row: Evidence, view: View, paths: Iterable[str], secrets: Iterable[str]) -> Heard:
     if row.body[:1] in ("{", "["):
-        return Heard(row, Payload.of(row.body, paths, secrets), "")
-    return Heard(row, None, strike(row.body, secrets)[:BODY])
+        return Heard(row, Payload.of(row.body, paths, secrets), "", proves(row, view))
+    return Heard(row, None, strike(row.body, secrets)[:BODY], proves(row, view))
+
+
+DECISIONS = ("send", "use_recorded", "rebind", "revise")
+
+
+def proves(row: Evidence, view: View) -> str:
+    """Return what a piece of evidence proves: “not found” nothing before settle-by, and by how much."""
+    if row.outcome == "unknown":
+        return _("the sender itself does not know")
+    if row.outcome in DECISIONS:
+        return _("a decision, no proof")
+    if row.decisive:
+        return _("It settled the effect")
+    if row.outcome == "not_found":
+        if view.effect.settle_seconds is None:
+            return _("nothing: the kind declares no settle-by")
+        if view.settle_by is None:
+            return _("nothing yet: the sender has not ended")
+        if row.at < view.settle_by:
+            left = wording.span(float(int((view.settle_by - row.at).total_seconds())))
+            return _("nothing yet: %(length)s before settle-by") % {"length": left}
+    return {
+        "no_answer": _("nothing: the provider could not be asked"),
+        "found_other": _("something is there, but not what we sent"),
+        "sender_gone": _("from then on nothing was sent"),
+    }.get(row.outcome, _("nothing by itself"))
 
 
 def attempt_facts(view: View) -> tuple[int, int]:
@@ -194,8 +228,18 @@ def asked(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def history(view: View, proposals: list[Proposal]) -> list[Happened]:
-    """Return what people said and decided here, newest first, down to the opening."""
+ACTS = ("take", "give_back", "park", "unpark", "inquire", "reveal")
+"""What people did that is neither said nor ruled: of it the audit alone tells."""
+
+
+def acts(case: Case) -> list[AuditEntry]:
+    """Return what people did here beside ruling, newest first, by the audit's index of objects."""
+    about = AuditEntry.objects.filter(object_type="case", object_id=str(case.id), action__in=ACTS)
+    return list(about.only("at", "actor", "action", "reason", "after").order_by("-seq")[:WORDS])
+
+
+def history(view: View, proposals: list[Proposal], done: Iterable[AuditEntry] = ()) -> list[Happened]:
+    """Return what people said, did and decided here, newest first, down to the opening."""
     case, words = view.case, wording.verdicts()
     codes = wording.reason_codes()
     lines = [Happened(c.at, "comment", "", c.by, _("wrote"), c.text) for c in view.comments[:WORDS]]
@@ -220,7 +264,12 @@ def history(view: View, proposals: list[Proposal]) -> list[Happened]:
         if proposal.decided_at:
             at, by = proposal.decided_at, proposal.decided_by
             lines.append(Happened(at, "approval", "", by, _decided(proposal), proposal.note))
-    lines.append(Happened(case.opened_at, case.kind, "", "", _("The case was opened"), ""))
+    lines += [told(entry, view.now) for entry in done]
+    opened = _("The case was opened")
+    if case.sla_due_at:
+        length = wording.span(case.sla_due_at - case.opened_at)
+        opened = _("The case was opened, SLA %(length)s") % {"length": length}
+    lines.append(Happened(case.opened_at, case.kind, "", "", opened, ""))
     if case.closed_at:
         closed = {
             ClosedAs.RULED: _("Closed by a ruling"),
@@ -229,6 +278,22 @@ def history(view: View, proposals: list[Proposal]) -> list[Happened]:
         }.get(ClosedAs(case.closed_as), case.closed_as)
         lines.append(Happened(case.closed_at, "check", "ok", "", closed, ""))
     return sorted(lines, key=lambda line: line.at, reverse=True)
+
+
+DONE_ICONS = {"take": "user", "give_back": "user", "inquire": "refresh", "reveal": "search"}
+
+
+def told(entry: AuditEntry, now: datetime) -> Happened:
+    """Return an act that the audit has as a line of a history."""
+    after = json.loads(entry.after) or {}
+    until = after.get("owned_until") or after.get("parked_until")
+    at = {"at": wording.clock(datetime.fromisoformat(until), now) if until else "?"}
+    what = {
+        "take": _("took the case until %(at)s") % at,
+        "park": _("parked it until %(at)s") % at,
+        "unpark": _("brought it back"),
+    }.get(entry.action) or audited.said(entry.action)
+    return Happened(entry.at, DONE_ICONS.get(entry.action, "pause"), "", entry.actor, what, entry.reason)
 
 
 def _decided(proposal: Proposal) -> str:
@@ -246,7 +311,19 @@ def differences(
 
     They are compared as they are and shown as people may see them, so that two secrets are still told apart.
     """
-    left, right = _fields(recorded, tuple(paths)), _fields(brought, tuple(paths))
+    hidden = tuple(paths)
+    return _differences(recorded, brought, lambda value: mask(value, hidden), secrets)
+
+
+def revealed_differences(recorded: str, brought: str) -> tuple[list[Difference], int]:
+    """Return the same with nothing masked: for what jobs.operations.reveal gave."""
+    return _differences(recorded, brought, lambda value: value, ())
+
+
+def _differences(
+    recorded: str, brought: str, look: Callable[[Any], Any], secrets: Iterable[str]
+) -> tuple[list[Difference], int]:
+    left, right = _fields(recorded, look), _fields(brought, look)
     nothing: tuple[str, str | None] = ("", None)
     names = list(dict.fromkeys([*left, *right]))
     differing = [n for n in names if left.get(n, nothing) != right.get(n, nothing)]
@@ -259,11 +336,11 @@ def _cut(text: str | None) -> Any:
     return text[:CUT] + "…" if text is not None and len(text) > CUT else text
 
 
-def _fields(text: str, paths: tuple[str, ...]) -> dict[str, tuple[str, str | None]]:
+def _fields(text: str, look: Callable[[Any], Any]) -> dict[str, tuple[str, str | None]]:
     """Return each field's value, exact and as it may be shown; what is no JSON is one value."""
     try:
         value = json.loads(text)
-        return {path: (plain, shown) for path, plain, shown in _leaves("", value, mask(value, paths), 0)}
+        return {path: (plain, shown) for path, plain, shown in _leaves("", value, look(value), 0)}
     except (ValueError, RecursionError):
         return {"": (text, _("not readable"))}
 
@@ -292,10 +369,27 @@ class About:
     """What an effect kind says of itself. Never the kind: a template calls what it can, and would send."""
 
     owner: str
-    runbook: str
+    provider: str
     inquirable: bool
+    runbook: str
+    """An address of the web, or empty."""
+    steps: list[runbooks.Step]
+    console: str
+    """Where the provider shows this very effect; empty where the kind does not say."""
 
     @classmethod
-    def of(cls, kind: effect_kinds.EffectKind | None) -> About | None:
-        """Return what `kind` declares; None where this process does not know it."""
-        return cls(kind.owner, kind.runbook, kind.inquirable) if kind else None
+    def of(cls, view: View) -> About | None:
+        """Return what the case's effect kind declares; None where this process does not know it."""
+        kind, slot = view.kind, view.effect
+        if kind is None:
+            return None
+        amount = money(slot.amount, slot.currency)
+        values = {"key": slot.id, "reference": slot.reference, "label": slot.label, "amount": amount}
+        return cls(
+            kind.owner,
+            kind.provider,
+            kind.inquirable,
+            kind.runbook if runbooks.is_address(kind.runbook) else "",
+            runbooks.steps(kind.runbook, values),
+            runbooks.address(kind.console, values),
+        )

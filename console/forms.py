@@ -6,7 +6,7 @@ What may be ruled, when and by whom is judged by jobs.operations alone: a form o
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from console import wording
 from jobs.api import strictjson
 from jobs.models.case import VERDICTS, CaseKind, Verdict
+from jobs.operations.casework import LONGEST_WHY
 from jobs.operations.rulings import LONGEST_REFERENCE, REASON_CODES
 
 WORDS = 1000
@@ -56,6 +57,20 @@ class JsonField(forms.CharField):
         except (ValueError, UnicodeError) as error:
             why = str(error)
         raise ValidationError(_("This cannot be read: %(why)s") % {"why": why})
+
+
+class UtcField(forms.DateTimeField):
+    """An instant as the browser's own picker sends it, read as UTC whatever the person's zone is."""
+
+    def __init__(self, **more: Any) -> None:
+        widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+        super().__init__(
+            required=False, widget=widget, input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"], **more
+        )
+
+    def clean(self, value: Any) -> datetime | None:
+        found = super().clean(value)
+        return found.replace(tzinfo=UTC) if found is not None else None
 
 
 class SeenForm(forms.Form):
@@ -177,6 +192,23 @@ class ParkForm(BesideForm):
             ("30", gettext_lazy("30 minutes")),
             ("120", gettext_lazy("2 hours")),
             ("480", gettext_lazy("8 hours")),
+            ("until", gettext_lazy("until the time below")),
             ("", gettext_lazy("bring it back now")),
         ],
     )
+    until = UtcField(label=gettext_lazy("That time, UTC"))
+    why = forms.CharField(label=gettext_lazy("Why, if you like"), max_length=LONGEST_WHY, required=False)
+
+    def end(self, now: datetime) -> datetime | None:
+        """Return until when it is parked; None where it comes back."""
+        chosen = self.cleaned_data["minutes"]
+        if chosen in PARKING:
+            return now + PARKING[chosen]
+        found: datetime | None = self.cleaned_data["until"] if chosen == "until" else None
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if data.get("minutes") == "until" and "until" in data and data["until"] is None:
+            self.add_error("until", _("Say the time until which it is parked."))
+        return data

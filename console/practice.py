@@ -169,6 +169,7 @@ def _view(name: str, plot: Plot, now: datetime, epoch: int) -> View:
         proposal=proposal if plot.asked else None,
         approval=None,
         sender=sender,
-        in_flight_until=later(sender.ended_at, 60),
+        in_flight=kind.in_flight,
+        in_flight_until=later(sender.ended_at, kind.in_flight),
         settle_by=later(sender.ended_at, plot.settle),
     )

@@ -20,7 +20,7 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any
 
-from jobs import handlers
+from jobs import handlers, runbooks
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,120}")
 REPLAY = ("idempotent", "queryable", "non_replayable")
@@ -125,6 +125,9 @@ class EffectKind:
     persons."""
     reference: str = ""
     runbook: str = ""
+    """An address, or what to do about an open case, a step a line (jobs/runbooks.py)."""
+    console: str = ""
+    """The provider's page of one effect: `https://…/{key}`."""
     sla: int | None = None
     owner: str = ""
     redact: tuple[str, ...] = ()
@@ -287,6 +290,7 @@ def _check(kind: EffectKind) -> None:
             raise ValueError(
                 f"effect kind {kind.name}: durations are whole seconds up to a year, not {value!r}"
             )
+    runbooks.check(kind.name, kind.runbook, kind.console)
     try:
         re.compile(kind.reference)
     except re.error as error:

@@ -99,6 +99,8 @@ CATALOGUE: dict[str, Any] = {
     "CASE_TAKEN": gettext_noop("The case is %(by)s's until %(until)s."),
     "CASE_NOT_YOURS": gettext_noop("The case is not yours to give back."),
     "PARK_PAST": gettext_noop("A case is parked until a time that is still to come."),
+    "PARK_FAR": gettext_noop("A case is parked for at most %(days)s days."),
+    "PARK_WHY_LONG": gettext_noop("Why it is parked is said in at most %(limit)s characters."),
     "MINUTES": gettext_noop("A case is taken for 1 to %(most)s minutes."),
     "COMMENT_MISSING": gettext_noop("The comment is empty."),
     "COMMENT_TOO_LONG": gettext_noop("A comment has at most %(limit)s characters."),
@@ -130,6 +132,8 @@ CATALOGUE: dict[str, Any] = {
         "Nobody here knows how long a %(kind)s may be under way; attest that the sender is dead."
     ),
     "NOT_SETTLED": gettext_noop("The provider may still come to know of it until %(until)s."),
+    "IN_FLIGHT_AFTER": gettext_noop("That counts from the end of the sender, for %(seconds)s s."),
+    "NOT_SETTLED_AFTER": gettext_noop("That counts from the end of the sender, for %(seconds)s s."),
     "KEY_WAS_GRANTED": ngettext_lazy(
         "The key may have been sent (permitted %(grants)s time); it is never bound to another payload.",
         "The key may have been sent (permitted %(grants)s times); it is never bound to another payload.",
@@ -154,6 +158,25 @@ CATALOGUE: dict[str, Any] = {
     "VIEWS_FULL": gettext_noop("There are %(most)s views of yours already; forget one first."),
     "VIEW_NOT_FOUND": gettext_noop("There is no such view of yours."),
     "COOL_DOWN": gettext_noop("The provider was asked a moment ago; ask again from %(until)s on."),
+    # what must hold before a verdict takes effect
+    "GUARD_OPEN": gettext_noop("The case is open"),
+    "GUARD_PERMITTED": gettext_noop("You hold the permission"),
+    "GUARD_ANOTHER": gettext_noop("Somebody else asked for it"),
+    "GUARD_UNKNOWN": gettext_noop("Nobody knows the outcome"),
+    "GUARD_SENDER_OVER": gettext_noop("The sender’s attempt is over"),
+    "GUARD_ATTESTED": gettext_noop("Somebody vouches that the sender is dead"),
+    "GUARD_IN_FLIGHT": gettext_noop("%(seconds)s s in flight are over"),
+    "GUARD_IN_FLIGHT_KNOWN": gettext_noop("The time in flight is known and over"),
+    "GUARD_SETTLED": gettext_noop("Settle-by is past"),
+    "GUARD_CONFLICT": gettext_noop("Two payloads stand against each other"),
+    "GUARD_NOT_SENDING": gettext_noop("Nobody is sending it"),
+    "GUARD_NEVER_SENT": gettext_noop("The key was never sent"),
+    "GUARD_KIND_KNOWN": gettext_noop("The effect kind is known here"),
+    "GUARD_NO_OPEN_EFFECT": gettext_noop("No effect of the job is open"),
+    "GUARD_SENDABLE": gettext_noop("It can still be sent"),
+    "GUARD_NOT_APPROVED": gettext_noop("Nobody has approved it yet"),
+    "GUARD_ASKED": gettext_noop("Its approval is asked for"),
+    "GUARD_AS_ASKED": gettext_noop("The effect is as it was asked about"),
     # what a verdict will do
     "WILL_HAPPENED": gettext_noop(
         "Records that %(what)s took place. Nothing is sent; the job goes on with it."

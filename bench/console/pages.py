@@ -199,6 +199,7 @@ def _cases() -> Iterator[Page]:
     for about, case in found.items():
         yield page("case", about, case.id)
         yield page("casefile", about, case.id)
+        yield page("case-reveal", about, case.id)
     for region in ("state", "evidence", "choices"):
         yield page("case", "of an outage", outage.id, region=region)
     talked = EffectSlot.objects.filter(evidence__source="inquiry", evidence__id__in=_much_evidence())

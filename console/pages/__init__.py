@@ -7,6 +7,7 @@ from console.menu import MenuPage
 from console.pages import clusteract, jobact, raising, ruling
 from console.pages.audit import AuditPage
 from console.pages.case import CaseFile, CasePage
+from console.pages.casereveal import RevealCase
 from console.pages.drain import DrainPage
 from console.pages.drills import DrillsPage
 from console.pages.export import AuditExport, InboxExport, JobsExport
@@ -203,6 +204,15 @@ DETAILS = [
             act.as_view(),
         )
         for name, act in (("confirm", raising.ConfirmRaise), ("decline", raising.DeclineRaise))
+    ),
+    MenuPage(
+        "decide",
+        RevealCase.verb,
+        "admin:case-reveal",
+        RevealCase.permission,
+        RevealCase.icon,
+        CASE + "reveal/",
+        RevealCase.as_view(),
     ),
     *(
         MenuPage("decide", _("Case"), f"admin:case-{act.name}", SEE, "n-inbox", CASE + end, act.as_view())

@@ -11,12 +11,12 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console import casefile, forms, inbox, kindred, wording
+from console import casefile, environment, forms, inbox, kindred, wording
 from console.pages.base import Page
 from console.payload import Payload
 from jobs.models import AuditEntry, Case, EffectSlot, Job
 from jobs.models.case import VERDICTS, CaseKind, Proposal, Verdict
-from jobs.operations import cases, casework
+from jobs.operations import cases, casework, guards
 from jobs.operations.actor import APPROVE, RULE
 from jobs.operations.cases import Offer, View
 from jobs.outcomes import Refused
@@ -76,6 +76,8 @@ class CasePage(Page):
             "sender": self.view.sender,
             "in_flight_until": self.view.in_flight_until,
             "settle_by": self.view.settle_by,
+            "provider": self.view.kind.provider if self.view.kind else "",
+            "place": environment.word(),
         }
 
     def page(self) -> dict[str, Any]:
@@ -90,6 +92,10 @@ class CasePage(Page):
     def refusing(self, refusal: dict[str, Any], bound: dict[str, Any], status: int) -> HttpResponse:
         """Answer a form that was refused: the page as it is now, what stands against it, the words kept."""
         return self.whole({"refusal": refusal, **self.decide(bound)}, status)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the times that decide, for the page that asks once more."""
+        return {**self._shared(), "number": self.attempt[0]}
 
     def state(self) -> dict[str, Any]:
         """Return where it stands: the times that decide, and whether it moved since the form was shown."""
@@ -127,7 +133,7 @@ class CasePage(Page):
         return {
             "number": number,
             "refused": refused,
-            "kind": casefile.About.of(view.kind),
+            "kind": casefile.About.of(view),
             "kind_known": view.kind_known,
             "heard": casefile.heard(view, paths, secrets),
             "evidence_shown": casefile.EVIDENCE,
@@ -138,7 +144,7 @@ class CasePage(Page):
             "brought": Payload.of(slot.conflict_payload or "null", paths, secrets) if conflict else None,
             "differing": differing,
             "equal": equal,
-            "history": casefile.history(view, self._proposals()),
+            "history": casefile.history(view, self._proposals(), casefile.acts(case)),
             "known_to": sum(self.subject.kind in worker.kinds for worker in self.around.live),
             "like": kindred.like(case),
             "family": kindred.of_job(view),
@@ -162,7 +168,7 @@ class CasePage(Page):
         typed = ruling.data.get("verdict", "") if ruling.is_bound else ""
         return {
             "open": case.closed_at is None,
-            "may_rule": user.has_perm(cases.needed(case.kind)),
+            "may_rule": user.has_perm(guards.needed(case.kind)),
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
             "choices": self._choices(typed),
             "rule": ruling,

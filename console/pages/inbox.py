@@ -10,6 +10,7 @@ from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views import View
@@ -29,13 +30,13 @@ VIEWS: list[tuple[Any, dict[str, str]]] = [
 """The tabs: filters that are asked for all the time."""
 
 
-DIALOGS: dict[str, tuple[type[Form], str, Any]] = {
+DIALOGS: dict[str, tuple[type[Form], tuple[str, ...], Any]] = {
     "park": (
         forms.ParkForm,
-        "minutes",
+        ("minutes", "until", "why"),
         _("Hidden from nobody, and no clock stops; it is marked until then."),
     ),
-    "comment": (forms.CommentForm, "text", _("Whoever rules next has to have seen it.")),
+    "comment": (forms.CommentForm, ("text",), _("Whoever rules next has to have seen it.")),
 }
 
 
@@ -119,9 +120,10 @@ class InboxPage(Page):
 @wording.remembered
 def _dialog_field(name: str) -> SafeString:
     """Return what is asked for when a row is parked or commented on: the same each time, in one language."""
-    form, field, help_text = DIALOGS[name]
-    context = {"field": form(auto_id=f"{name}-%s")[field], "help": help_text}
-    return render_to_string("console/case/field.html", context)
+    kind, fields, help_text = DIALOGS[name]
+    form = kind(auto_id=f"{name}-%s")
+    rows = [{"field": form[field], "help": help_text if field == fields[0] else ""} for field in fields]
+    return format_html_join("", "{}", ((render_to_string("console/case/field.html", row),) for row in rows))
 
 
 def providers(kinds: Any) -> dict[str, str]:

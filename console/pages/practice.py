@@ -66,7 +66,7 @@ class PracticePage(Page):
             "settle_by": view.settle_by,
             "number": 1,
             "refused": 0,
-            "kind": casefile.About.of(view.kind),
+            "kind": casefile.About.of(view),
             "kind_known": True,
             "known_to": 1,
             "heard": casefile.heard(view, casefile.paths_of(view), view.secrets),

@@ -30,6 +30,8 @@ FIELDS = {
     "RESPONSE_INVALID": "response",
     "ARGUMENTS_MISSING": "arguments",
     "ARGUMENTS_INVALID": "arguments",
+    "PARK_PAST": "until",
+    "PARK_FAR": "until",
 }
 """Refusals of what stands in one field: they are also said beside it."""
 
@@ -162,11 +164,8 @@ class Rule(CaseAct):
 
         sent = [(name, value) for name in self.form().fields for value in self.request.POST.getlist(name)]
         context = site.each_context(self.request) | {
+            **self.page.facts(),
             "title": wording.verdicts()[verdict],
-            "now": self.page.around.now,
-            "case": view.case,
-            "slot": view.effect,
-            "subject": view.job,
             "offer": offer,
             "data": data,
             "reason_word": wording.reason_codes().get(data["reason_code"], data["reason_code"]),
@@ -231,11 +230,17 @@ class Park(CaseAct):
     """Put the case aside for a while, or bring it back."""
 
     name, form_class = "park", forms.ParkForm
+    read: forms.ParkForm
+
+    def form(self) -> Any:
+        self.read = super().form()
+        return self.read
 
     def act(self, data: dict[str, Any]) -> None:
-        length = forms.PARKING.get(data["minutes"])
-        until = self.page.around.now + length if length else None
-        casework.park(self.case_id, until, actor=self.request.user, seen_version=data["version"])
+        until = self.read.end(self.page.around.now)
+        casework.park(
+            self.case_id, until, actor=self.request.user, why=data["why"], seen_version=data["version"]
+        )
         self.tell(_("Parked; its SLA runs on.") if until else _("The case is back."))
 
 

@@ -12,6 +12,20 @@ from jobs import errors
 from jobs.effect_kinds import Declined, Found, NotFound, Request, Sent, effect_kind
 
 MAIL_REFUSED = "MAIL_REFUSED_FAILED"
+CHARGE_BOOK = """\
+1. Press “Inquire now”: what the service finds under the key, with the same payload, settles the case.
+2. Or ask it from a shell: curl "$DEMO_PROVIDER_URL/charges?key={key}"
+3. It lists a charge of {amount}: rule “It happened”, with the id that begins with ch_ as the reference.
+4. It lists none after settle-by: rule “It did not happen”. The charge is sent again under the same key.
+5. It does not answer: park the case until it does, and do not guess.
+"""
+MAIL_BOOK = """\
+1. Look into the mail server’s log for the message id <{key}@interlock.invalid>.
+2. No log at hand: ask whoever should have got “{label}”.
+3. It went out: rule “It happened”, with that message id as the reference.
+4. It did not: rule “It did not happen”. A second person confirms, and somebody approves the next sending.
+5. Nobody can tell: rule “Close it, send nothing”, and write by hand. No mail is better than two.
+"""
 
 for _code, _meaning in (
     (payments.DECLINED, "The payment service declined the charge; nothing was charged."),
@@ -34,7 +48,7 @@ for _code, _meaning in (
     in_flight=10,
     second_person=Decimal(100),
     reference=r"ch_[0-9a-f]{24}",
-    runbook="docs/demo.md",
+    runbook=CHARGE_BOOK,
     sla=4 * 3600,
     owner="demonstration",
 )
@@ -56,7 +70,7 @@ def look(request: Request) -> Found | NotFound:
     label="{subject} to {to}",
     target="to",
     provider="mail server",
-    runbook="docs/demo.md",
+    runbook=MAIL_BOOK,
     sla=24 * 3600,
     owner="demonstration",
 )

@@ -37,7 +37,7 @@ from jobs.ledger.clock import clock
 from jobs.models import Case, Proposal
 from jobs.models.case import CaseKind, Verdict
 from jobs.operations import cases, casework, docket, rulings
-from jobs.operations.casework import LONGEST_COMMENT, LONGEST_TAKE
+from jobs.operations.casework import LONGEST_COMMENT, LONGEST_TAKE, LONGEST_WHY
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus, JobStatus
 
@@ -51,6 +51,8 @@ ENTRY: dict[str, schema.Schema] = {
     "amount": maybe(TEXT),
     "currency": TEXT,
     "owner": TEXT,
+    "parked_until": maybe(INSTANT),
+    "parked_why": TEXT,
     "job_id": ID,
     "effect_id": TEXT,
     "closed_as": TEXT,
@@ -65,6 +67,9 @@ OFFER = record(
         "opens_at": maybe(INSTANT),
         "takes_second": FLAG,
         "consequence": TEXT,
+        "guards": schema.rows(
+            record({"code": TEXT, "met": FLAG, "at": maybe(INSTANT), "text": TEXT, "why": TEXT})
+        ),
     }
 )
 DOCUMENT: dict[str, schema.Schema] = {
@@ -127,6 +132,7 @@ class ParkBody(Strict):
 
     version = Whole(least=0)
     until = Instant(required=False)
+    why = Text(required=False, most=LONGEST_WHY)
 
 
 class CommentBody(Strict):
@@ -260,7 +266,8 @@ class ParkView(CaseAct):
     bodies = {"POST": ParkBody}
 
     def act(self, case_id: uuid.UUID, user: Any, body: dict[str, Any]) -> dict[str, Any]:
-        casework.park(case_id, body.get("until"), actor=user, seen_version=body["version"])
+        until, why = body.get("until"), body.get("why", "")
+        casework.park(case_id, until, actor=user, why=why, seen_version=body["version"])
         return {}
 
 

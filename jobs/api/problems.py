@@ -108,6 +108,7 @@ _MEMBERS = {
     "PLAN_NOT_TYPED": "typed",
     "MINUTES": "minutes",
     "PARK_PAST": "until",
+    "PARK_FAR": "until",
     "VERDICT_UNKNOWN": "verdict",
     "REASON_CODE": "reason_code",
     "REFERENCE_TOO_LONG": "reference",

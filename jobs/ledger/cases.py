@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from uuid_utils.compat import uuid7
@@ -28,9 +29,9 @@ SELECT s.id, s.job_id, s.kind, s.label, s.amount, s.currency, '', '' FROM jobs_e
 INSERT = """
 WITH t AS MATERIALIZED (SELECT {clock} AS now)
 INSERT INTO jobs_case (id, kind, job_id, effect_id, effect_kind, label, amount, currency, cause, opened_at,
-                       sla_due_at, closed_as, owner, version)
+                       sla_due_at, closed_as, owner, parked_why, version)
 SELECT %(id)s, %(kind)s, %(job_id)s, %(effect_id)s, %(effect_kind)s, %(label)s, CAST(%(amount)s AS numeric),
-       %(currency)s, %(cause)s, t.now, {plus:t.now+CAST(%(sla)s AS integer)}, '', '', 1
+       %(currency)s, %(cause)s, t.now, {plus:t.now+CAST(%(sla)s AS integer)}, '', '', '', 1
   FROM t
  WHERE true
 ON CONFLICT DO NOTHING
@@ -246,7 +247,7 @@ UPDATE jobs_case
    SET owner = CAST(%(by)s AS text), owned_until = (SELECT {plus:now+CAST(%(seconds)s AS integer)} FROM t)
  WHERE id = %(id)s AND closed_at IS NULL
    AND (owner IN ('', CAST(%(by)s AS text)) OR owned_until <= (SELECT now FROM t))
-RETURNING id
+RETURNING owned_until
 """
 
 GIVE_BACK = """
@@ -254,7 +255,7 @@ UPDATE jobs_case SET owner = '', owned_until = NULL WHERE id = %(id)s AND owner 
 """
 
 PARK = """
-UPDATE jobs_case SET parked_until = CAST(%(until)s AS timestamptz)
+UPDATE jobs_case SET parked_until = CAST(%(until)s AS timestamptz), parked_why = %(why)s
  WHERE id = %(id)s AND closed_at IS NULL
 RETURNING id
 """
@@ -269,9 +270,10 @@ UPDATE jobs_case SET version = version + 1 WHERE id = %(id)s
 """
 
 
-def take(session: Session, case_id: Any, *, by: str, seconds: int) -> bool:
-    """Make somebody the case's owner for a while; False where another one is."""
-    return bool(session.run(TAKE, id=case_id, by=by, seconds=seconds))
+def take(session: Session, case_id: Any, *, by: str, seconds: int) -> datetime | None:
+    """Make somebody the case's owner for a while; returns until when, None where another one is."""
+    rows = session.run(TAKE, id=case_id, by=by, seconds=seconds)
+    return session.moment(rows[0][0]) if rows else None
 
 
 def give_back(session: Session, case_id: Any, *, by: str) -> bool:
@@ -279,10 +281,10 @@ def give_back(session: Session, case_id: Any, *, by: str) -> bool:
     return bool(session.run(GIVE_BACK, id=case_id, by=by))
 
 
-def park(session: Session, case_id: Any, until: Any) -> bool:
+def park(session: Session, case_id: Any, until: Any, why: str = "") -> bool:
     """Put a case out of sight until then (None: bring it back); its time limit goes on. False where closed."""
     text = PARK if session.locks_rows else PARK.replace("CAST(%(until)s AS timestamptz)", "%(until)s")
-    return bool(session.run(text, id=case_id, until=until))
+    return bool(session.run(text, id=case_id, until=until, why=why))
 
 
 def comment(session: Session, case_id: Any, *, by: str, text: str) -> None:

@@ -74,6 +74,7 @@ class Case(Protected):  # type: ignore[django-manager-missing]  # made at run ti
     owner = models.CharField(max_length=150, default="", blank=True)
     owned_until = models.DateTimeField(null=True, blank=True)
     parked_until = models.DateTimeField(null=True, blank=True)
+    parked_why = models.CharField(max_length=200, default="", blank=True)
     version = models.BigIntegerField(default=1)
     """Grows with everything a person would want to have seen before ruling."""
 

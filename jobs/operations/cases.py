@@ -20,16 +20,15 @@ from jobs.ledger.session import Session
 from jobs.models import Attempt, Case, Comment, EffectSlot, Evidence, Job, Proposal, Ruling, Worker
 from jobs.models.case import VERDICTS, CaseKind, ClosedAs, Verdict
 from jobs.money import money
-from jobs.operations.actor import APPROVE, RULE, person_of
+from jobs.operations import guards
+from jobs.operations.guards import Guard, Said
 from jobs.outcomes import Refused
 from jobs.sentences import sentence
-from jobs.status import AttemptStatus, EffectStatus
+from jobs.status import AttemptStatus
 
 EVIDENCE, WORDS = 500, 100
 """So many pieces of evidence, comments and rulings are read, the newest; there is rarely a dozen."""
 
-Said = tuple[str, dict[str, Any]]
-"""A code of the catalogue and its parameters."""
 Stop = tuple[Said | None, datetime | None] | None
 """What stands against a verdict, and when that is over by itself."""
 
@@ -73,6 +72,8 @@ class View:
     approval: Proposal | None
     """An approved sending that nobody has used up."""
     sender: Sender
+    in_flight: int | None
+    """For so many seconds a request may be under way after its sender's end; None where nobody here knows."""
     in_flight_until: datetime | None
     """Until then a request may still be under way; None where that is not known."""
     settle_by: datetime | None
@@ -92,10 +93,6 @@ class View:
         return self.kind is not None or self.effect.kind == IMPLICIT
 
     @property
-    def in_flight_over(self) -> bool:
-        return self.in_flight_until is not None and self.in_flight_until <= self.now
-
-    @property
     def key_expired(self) -> bool:
         return self.effect.key_valid_until is not None and self.effect.key_valid_until <= self.now
 
@@ -112,6 +109,14 @@ class Offer:
     """When that is over by itself."""
     takes_second: bool
     consequence: Said
+    guards: tuple[Guard, ...] = ()
+    """All that must hold, whether it does or not; `why` is of the first that does not."""
+
+    @property
+    def free_at(self) -> datetime | None:
+        """When all that stands against it is over by itself; None where something is not, or nothing is."""
+        ends = [guard.at for guard in self.guards if not guard.met]
+        return max((end for end in ends if end), default=None) if all(ends) else None
 
     @property
     def why_text(self) -> str:
@@ -134,7 +139,7 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
     slot, job = case.effect, case.job
     kind = effect_kinds.find(slot.kind)
     asked, approval = _asked(case, now, using)
-    sender = _sender(slot, job, using)
+    sender, in_flight = _sender(slot, job, using), _in_flight(slot, kind)
     view = View(
         now=now,
         case=case,
@@ -147,7 +152,8 @@ def look(case_id: uuid.UUID, *, using: str = "default", now: datetime | None = N
         proposal=asked,
         approval=approval,
         sender=sender,
-        in_flight_until=later(sender.ended_at, _in_flight(slot, kind)),
+        in_flight=in_flight,
+        in_flight_until=later(sender.ended_at, in_flight),
         settle_by=later(sender.ended_at, slot.settle_seconds),
     )
     basis = {
@@ -249,15 +255,19 @@ def offers(view: View, user: Any, *, attested: bool = False) -> list[Offer]:
 
 def offer(view: View, verdict: Verdict, user: Any, *, attested: bool = False) -> Offer:
     """Judge one verdict; see `offers`."""
-    stop = _not_his(view, verdict, user) if view.case.closed_at is None else None
-    why, opens_at = stop or against(view, verdict, attested=attested) or (None, None)
+    found = guards.of(view, verdict, user, attested=attested)
+    why, opens_at = _first(found) or (None, None)
     consequence = _consequence(view, verdict)
-    return Offer(verdict, why is None, why, opens_at, takes_second(view, verdict), consequence)
+    return Offer(verdict, why is None, why, opens_at, takes_second(view, verdict), consequence, tuple(found))
 
 
 def against(view: View, verdict: Verdict, *, attested: bool = False) -> Stop:
     """Return what stands against a verdict, whoever gives it."""
-    return _closed(view) or _against(view, verdict, attested)
+    return _first(guards.of(view, verdict, attested=attested))
+
+
+def _first(found: list[Guard]) -> Stop:
+    return next(((guard.why, guard.at) for guard in found if not guard.met), None)
 
 
 def takes_second(view: View, verdict: Verdict) -> bool:
@@ -267,100 +277,6 @@ def takes_second(view: View, verdict: Verdict) -> bool:
     slot = view.effect
     alone = view.kind is not None and not view.kind.asks_second(slot.amount)
     return not alone or slot.replay == "non_replayable" or view.key_expired
-
-
-def needed(case_kind: str) -> str:
-    """Return the permission that a ruling in a case of this kind takes."""
-    return APPROVE if case_kind == CaseKind.APPROVAL else RULE
-
-
-def _closed(view: View) -> Stop:
-    case = view.case
-    if case.closed_at is None:
-        return None
-    return ("CASE_CLOSED", {"how": case.closed_as, "at": case.closed_at}), None
-
-
-def _not_his(view: View, verdict: Verdict, user: Any) -> Stop:
-    permission = needed(view.case.kind)
-    name = user.get_username()
-    if not user.has_perm(permission):
-        return ("NOT_PERMITTED", {"user": name, "permission": permission}), None
-    if verdict is Verdict.SEND and name in (
-        person_of(view.job.enqueued_by),
-        view.proposal and view.proposal.by,
-    ):
-        return ("SELF_APPROVAL", {"user": name}), None
-    return None
-
-
-def _against(view: View, verdict: Verdict, attested: bool) -> Stop:
-    match CaseKind(view.case.kind):
-        case CaseKind.UNKNOWN:
-            return _against_unknown(view, verdict, attested)
-        case CaseKind.CONFLICT:
-            return _against_conflict(view, verdict)
-        case CaseKind.APPROVAL:
-            return _against_approval(view, verdict)
-        case CaseKind.CONTRADICTION:
-            return None
-
-
-def _against_unknown(view: View, verdict: Verdict, attested: bool) -> Stop:
-    slot = view.effect
-    if slot.status == EffectStatus.EXECUTING:
-        return ("EFFECT_EXECUTING", {"attempt": str(slot.granted_attempt_id)}), None
-    if slot.status != EffectStatus.UNKNOWN:
-        return ("SLOT_STATUS", {"status": slot.status}), None
-    return _against_again(view, attested) if verdict is Verdict.DID_NOT_HAPPEN else None
-
-
-def _against_again(view: View, attested: bool) -> Stop:
-    """`did_not_happen` permits a second sending, so it alone needs the first sender to be past sending."""
-    sender = view.sender
-    if sender.running:
-        return ("SENDER_RUNNING", {"until": sender.lease_ends_at or "?"}), sender.lease_ends_at
-    if not attested and not view.in_flight_over:
-        if view.in_flight_until is None:
-            return ("IN_FLIGHT_UNKNOWN", {"kind": view.effect.kind}), None
-        return ("IN_FLIGHT", {"until": view.in_flight_until}), view.in_flight_until
-    if view.settle_by is not None and view.settle_by > view.now:
-        return ("NOT_SETTLED", {"until": view.settle_by}), view.settle_by
-    return None
-
-
-def _against_conflict(view: View, verdict: Verdict) -> Stop:
-    slot = view.effect
-    if not slot.in_conflict:
-        return ("SLOT_STATUS", {"status": slot.status}), None
-    if slot.status == EffectStatus.EXECUTING:
-        return ("EFFECT_EXECUTING", {"attempt": str(slot.granted_attempt_id)}), None
-    if verdict is Verdict.REBIND:
-        if slot.grants or slot.status not in (EffectStatus.PREPARED, EffectStatus.ABSENT):
-            return ("KEY_WAS_GRANTED", {"grants": slot.grants}), None
-        if view.kind is None:
-            return ("EFFECT_KIND_UNKNOWN", {"kind": slot.kind}), None
-    if verdict is Verdict.REVISE and view.job.open_effects:
-        return ("EFFECT_OPEN", {}), None
-    return None
-
-
-def _against_approval(view: View, verdict: Verdict) -> Stop:
-    slot = view.effect
-    if slot.status not in (EffectStatus.PREPARED, EffectStatus.ABSENT, EffectStatus.UNKNOWN):
-        return ("SLOT_STATUS", {"status": slot.status}), None
-    if verdict is not Verdict.SEND:
-        return None
-    if view.approval is not None:
-        return (
-            ("APPROVED_ALREADY", {"by": view.approval.decided_by, "until": view.approval.expires_at or "?"}),
-            None,
-        )
-    if view.proposal is None:
-        return ("NOTHING_ASKED", {}), None
-    if (view.proposal.slot_version, view.proposal.payload_digest) != (slot.version, slot.payload_digest):
-        return ("SLOT_STATUS", {"status": slot.status}), None
-    return None
 
 
 def _consequence(view: View, verdict: Verdict) -> Said:

@@ -50,6 +50,8 @@ def entry(case: Case, now: datetime) -> dict[str, Any]:
         "amount": None if case.amount is None else str(case.amount),
         "currency": case.currency,
         "owner": case.owner_at(now),
+        "parked_until": case.parked_until,
+        "parked_why": case.parked_why,
         "job_id": str(case.job_id),
         "effect_id": case.effect_id,
         "closed_as": case.closed_as,
@@ -126,6 +128,10 @@ def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
                 "opens_at": o.opens_at,
                 "takes_second": o.takes_second,
                 "consequence": o.consequence_text,
+                "guards": [
+                    {"code": g.code, "met": g.met, "at": g.at, "text": g.text, "why": g.why_text}
+                    for g in o.guards
+                ],
             }
             for o in offers
         ],
@@ -176,7 +182,7 @@ def shown(found: dict[str, Any]) -> Iterator[str]:
         _("Rulings"), [_joined(r, "at", "verdict", "by", "approved_by", "reason") for r in found["rulings"]]
     )
     yield from _part(_("Comments"), [_joined(c, "at", "by", "text") for c in found["comments"]])
-    yield from _part(_("What may be ruled"), [_offer(o) for o in found["offers"]])
+    yield from _part(_("What may be ruled"), [line for o in found["offers"] for line in _offer(o)])
     if found["kind"] == CaseKind.UNKNOWN and not found["kind_known"]:
         yield sentence("EFFECT_KIND_UNKNOWN", {"kind": found["effect_kind"]})
 
@@ -193,7 +199,10 @@ def _joined(row: dict[str, Any], *names: str) -> str:
     return "  ".join(plain(row[name]) for name in names if row[name])
 
 
-def _offer(row: dict[str, Any]) -> str:
+def _offer(row: dict[str, Any]) -> Iterator[str]:
     second = _(" (takes a second person)") if row["takes_second"] else ""
     said = row["consequence"] if row["allowed"] else _("not now: %s") % row["why"]
-    return plain(f"{row['verdict']}{second}: {said}")
+    yield plain(f"{row['verdict']}{second}: {said}")
+    for guard in row["guards"]:
+        when = (_("since %s") if guard["met"] else _("at %s")) % plain(guard["at"]) if guard["at"] else ""
+        yield plain(f"  [{'x' if guard['met'] else ' '}] {guard['text']}  {when}").rstrip()

@@ -26,7 +26,8 @@ from jobs.models.audit import Source
 from jobs.models.case import VERDICTS, CaseKind, Verdict
 from jobs.operations import cases
 from jobs.operations.actor import APPROVE, RULE, Actor, admit, person_of
-from jobs.operations.cases import Stop, View, look, needed
+from jobs.operations.cases import Stop, View, look
+from jobs.operations.guards import needed
 from jobs.outcomes import InvalidJob, Refused
 from jobs.status import JobStatus
 from jobs.verbs.base import need_reason

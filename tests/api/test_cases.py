@@ -64,12 +64,22 @@ def test_case_is_taken_parked_commented_and_comes_back(ops):
     told = ops.send({"version": told["version"], "text": "who knows?"}, f"{address}/comment").json()
     assert [comment["text"] for comment in told["comments"]] == ["who knows?"]
     until = (timezone.now() + timedelta(hours=1)).isoformat()
-    told = ops.send({"version": told["version"], "until": until}, f"{address}/park").json()
+    body = {"version": told["version"], "until": until, "why": "the bank answers at noon"}
+    told = ops.send(body, f"{address}/park").json()
+    assert told["parked_until"] is not None
+    assert told["parked_why"] == "the bank answers at noon"
     assert Case.objects.get().parked_until is not None
     assert ops.send({"version": told["version"]}, f"{address}/park").status_code == 200
     assert Case.objects.get().parked_until is None
     past = ops.send({"version": told["version"], "until": "2020-01-01T00:00:00Z"}, f"{address}/park")
     assert [error["pointer"] for error in past.json()["errors"]] == ["/until"]
+    far = (timezone.now() + timedelta(days=8)).isoformat()
+    distant = ops.send({"version": told["version"], "until": far}, f"{address}/park")
+    assert [error["pointer"] for error in distant.json()["errors"]] == ["/until"]
+    wordy = ops.send({"version": told["version"], "until": until, "why": "x" * 201}, f"{address}/park")
+    assert [error["pointer"] for error in wordy.json()["errors"]] == ["/why"]
+    entries = AuditEntry.objects.filter(object_type="case").order_by("seq")
+    assert [(e.action, e.source) for e in entries] == [("take", "api"), ("park", "api"), ("unpark", "api")]
 
 
 def test_case_is_given_back_by_whoever_has_it_and_by_nobody_else(ops, second):

@@ -71,6 +71,7 @@ MATRIX: dict[str, Row] = {
         f"admin:case-{act}": Row("view_case", lambda job: [matters.of(job), job.id], answer=302)
         for act in ("approve", "reject")
     },
+    "admin:case-reveal": Row("view_payload", lambda job: [matters.of(job)]),
     "admin:casefile": Row("view_case", lambda job: [matters.of(job)]),
     "admin:next-case": Row("view_case", answer=302),
     "admin:handover": Row("view_case"),
@@ -250,6 +251,7 @@ ACTS: dict[str, set[str]] = {
     **{act: {"adjudicator", "approver", "admin"} for act in ("take", "give-back", "park", "comment")},
     **{act: {"adjudicator", "approver", "admin"} for act in ("rule", "reject")},
     "inquire": {"adjudicator", "admin"},
+    "reveal": {"adjudicator", "approver", "admin"},
     "approve": {"approver", "admin"},
 }
 """Who may send each form of a case. What is sent here says not what was seen, so that nothing happens."""

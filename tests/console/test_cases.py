@@ -6,15 +6,17 @@ import html
 import json
 import re
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 
-from console import wording
+from console import casefile, wording
 from jobs import effect_kinds
 from jobs.ledger.clock import clock
-from jobs.models import AuditEntry, Case, Comment, Proposal, Ruling
+from jobs.models import AuditEntry, Case, Comment, Evidence, Proposal, Ruling
 from jobs.models.audit import Source
 from jobs.operations import cases, casework
 from tests import build
@@ -121,9 +123,38 @@ def test_verdict_that_is_closed_is_disabled_and_says_why_and_when_it_opens(adjud
     body = page(adjudicator, matter.case).content.decode()
     (box,) = re.findall(r'<input type="radio"[^>]*value="did_not_happen"[^>]*>', body)
     assert "disabled" in box
-    assert "The provider may still come to know of it until" in body
     assert "Opens by itself" in body
     assert not re.search(r'value="happened"[^>]*disabled', body)
+
+
+def test_every_guard_is_shown_met_or_not_with_its_time(adjudicator):
+    matter = scene.unknown(settle_after=300 * 86400, second_person="always")
+    said = " ".join(text_of(page(adjudicator, matter.case)).split())
+    assert re.search(r"Holds: Nobody knows the outcome since \S+", said)
+    assert re.search(r"Holds: The sender’s attempt is over since \S+", said)
+    assert re.search(r"Holds: 60 s in flight are over since \S+", said)
+    assert re.search(r"Does not hold yet: Settle-by is past in \d+ d", said)
+    assert "Takes a second person after you" in said
+    assert said.count("Nobody knows the outcome") == 3, "an open choice shows what holds of it too"
+
+
+def test_guard_without_a_time_says_what_stands_against_it(adjudicator):
+    said = " ".join(text_of(page(adjudicator, scene.conflict(sent="unknown").of("conflict"))).split())
+    assert "Does not hold yet: The key was never sent The key may have been sent" in said
+    assert "You hold the permission" not in said
+
+
+def test_confirmation_of_another_sending_repeats_the_times_and_what_holds(adjudicator):
+    matter = scene.unknown()
+    matters.alter(matter.case, sla_due_at=clock() + timedelta(hours=1))
+    answer = post(adjudicator, matter.case, "rule", verdict="did_not_happen", **why("provider_denies"))
+    said = " ".join(text_of(answer).split())
+    assert "SLA 59 min" in said
+    assert "Settle-by" in said
+    assert "What has to hold, and does" in said
+    assert "Holds: Settle-by is past since" in said
+    other = text_of(post(adjudicator, matter.case, "rule", verdict="abandon", **why()))
+    assert "Settle-by" not in other
 
 
 def test_no_verdict_is_chosen_beforehand_and_no_reason(adjudicator):
@@ -276,7 +307,7 @@ def test_nobody_approves_what_he_asked_for_himself(browse, django_user_model):
     proposal = Proposal.objects.get()
     assert "/approve/" not in page(both, case).content.decode()
     answer = post(both, case, "approve", proposal.id, reason="I say so twice")
-    assert answer.status_code == 409
+    assert answer.status_code == 403
     assert "another person must approve" in text_of(answer)
     assert matter.slot.status == "unknown"
     assert Proposal.objects.get().decision == ""
@@ -444,6 +475,68 @@ def test_case_is_parked_and_brought_back(adjudicator):
     assert post(adjudicator, case, "park", minutes="99").status_code == 400
 
 
+def test_case_is_parked_until_a_time_with_a_word_that_the_list_shows_too(adjudicator):
+    case = scene.unknown().case
+    until = (clock() + timedelta(days=2)).replace(second=0, microsecond=0)
+    typed = {"minutes": "until", "until": until.strftime("%Y-%m-%dT%H:%M"), "why": "the bank opens then"}
+    assert post(adjudicator, case, "park", **typed).status_code == 302
+    found = Case.objects.get(pk=case.pk)
+    assert (found.parked_until, found.parked_why) == (until, "the bank opens then")
+    for answer in (page(adjudicator, case), adjudicator.get(reverse("admin:inbox"))):
+        assert "the bank opens then" in text_of(answer)
+    assert post(adjudicator, case, "park", minutes="").status_code == 302
+    assert Case.objects.get(pk=case.pk).parked_why == ""
+    assert "the bank opens then" not in text_of(adjudicator.get(reverse("admin:inbox")))
+
+
+@pytest.mark.parametrize(
+    ("days", "status", "words"),
+    [
+        (None, 400, "Say the time until which it is parked."),
+        (-1, 409, "until a time that is still to come"),
+        (8, 409, "for at most 7 days"),
+    ],
+)
+def test_time_to_park_until_that_cannot_be_is_refused_at_its_field(adjudicator, days, status, words):
+    case = scene.unknown().case
+    until = "" if days is None else (clock() + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M")
+    answer = post(adjudicator, case, "park", minutes="until", until=until, why="kept words")
+    assert answer.status_code == status
+    assert words in text_of(answer)
+    body = answer.content.decode()
+    [field] = re.findall(r'<input[^>]* name="until"[^>]*>', body)
+    assert 'aria-invalid="true"' in field
+    assert "kept words" in body
+    assert Case.objects.get(pk=case.pk).parked_until is None
+    assert not AuditEntry.objects.exists()
+
+
+def test_history_tells_who_took_parked_asked_and_looked_and_the_opening_with_its_sla(adjudicator, browse):
+    case = scene.unknown(settle_after=300 * 86400).case
+    matters.alter(case, sla_due_at=case.opened_at + timedelta(hours=4))
+    post(adjudicator, case, "take")
+    post(adjudicator, case, "park", minutes="30", why="waits for the bank")
+    post(adjudicator, case, "park", minutes="")
+    post(adjudicator, case, "give-back")
+    post(adjudicator, case, "inquire")
+    adjudicator.post(reverse("admin:case-reveal", args=[case.id]), {"reason": "which account?"})
+    for answer in (
+        page(browse("viewer"), case),
+        browse("viewer").get(reverse("admin:casefile", args=[case.id])),
+    ):
+        said = " ".join(text_of(answer).split())
+        for words in (
+            r"adjudicator-1 took the case until \d",
+            r"adjudicator-1 parked it until \S+ waits for the bank",
+            "adjudicator-1 brought it back",
+            "adjudicator-1 gave the case back",
+            "adjudicator-1 asked the provider",
+            "adjudicator-1 revealed what is hidden which account",
+            "The case was opened, SLA 4 h",
+        ):
+            assert re.search(words, said), words
+
+
 def test_comment_is_written_and_an_empty_one_is_named(adjudicator):
     case = scene.unknown().case
     assert post(adjudicator, case, "comment", text="the status page is red").status_code == 302
@@ -521,6 +614,91 @@ def test_form_without_its_token_is_refused(adjudicator, django_user_model):
     assert strict.post(url, seen(case)).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("settle", "outcome", "after", "proves"),
+    [
+        (100, "not_found", 41, "nothing yet: 1 min before settle-by"),
+        (100, "not_found", 101, "nothing by itself"),
+        (None, "not_found", 41, "nothing: the kind declares no settle-by"),
+        (100, "no_answer", 41, "nothing: the provider could not be asked"),
+        (100, "found_other", 41, "something is there, but not what we sent"),
+    ],
+)
+def test_evidence_says_what_it_proves_and_how_long_before_settle_by_it_came(
+    viewer, settle, outcome, after, proves
+):
+    matter = scene.unknown(settle_after=settle)
+    matters.evidence(matter.case, outcome=outcome, now=build.at(after))
+    assert proves in text_of(page(viewer, matter.case))
+
+
+def test_not_found_while_the_sender_runs_proves_nothing_yet():
+    view = scene.unknown().look(build.at(2))
+    row = Evidence(outcome="not_found", at=build.at(2), decisive=False)
+    assert casefile.proves(row, replace(view, settle_by=None)) == "nothing yet: the sender has not ended"
+
+
+def test_page_tells_the_target_the_provider_and_the_environment_and_since_when_a_lost_sender_is_fenced(
+    viewer,
+):
+    matter = scene.lost()
+    said = " ".join(text_of(page(viewer, matter.case)).split())
+    assert "To acme in DEMO . tests.pay , non_replayable" in said
+    assert re.search(r"Fenced its generation is over \d+ d ago, \S+", said)
+    scene.kind(provider="Northgate Pay")
+    said = " ".join(text_of(page(viewer, matter.case)).split())
+    assert "To acme through Northgate Pay in DEMO ." in said
+
+
+# -- the runbook
+
+
+def test_runbook_is_shown_as_steps_with_the_cases_own_words_and_a_link_to_the_provider(viewer):
+    matter = scene.unknown(
+        owner="payments team",
+        runbook="1. Does {key} stand there?\n2. Or {amount} for {label}?",
+        console="https://pay.example/find?key={key}",
+    )
+    body = page(viewer, matter.case).content.decode()
+    key = matter.slot.id
+    assert f"<li>Does <code>{key}</code> stand there?</li>" in body
+    assert "<li>Or <code>42.00 EUR</code> for <code>pay acme</code>?</li>" in body
+    assert f'href="https://pay.example/find?key={key}" rel="noopener noreferrer"' in body
+    assert "Look it up at the provider" in body
+    assert "payments team" in body
+
+
+def test_runbook_that_is_an_address_is_a_link_and_without_a_console_there_is_none(viewer):
+    body = page(viewer, scene.unknown(runbook="https://runbooks.example/pay").case).content.decode()
+    assert 'href="https://runbooks.example/pay"' in body
+    assert "Look it up at the provider" not in body
+    assert "none is written" in text_of(page(viewer, scene.unknown().case))
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_runbook_and_what_is_filled_into_it_stay_text_and_the_link_leads_nowhere_else(viewer, evil):
+    book = "\n".join(f"{n}. {evil} {{label}}" for n in (1, 2))
+    scene.kind(runbook=book[:4000], owner=evil, console="https://pay.example/{label}?r={reference}")
+    case = matters.open_case(label=evil[:200], reference=evil[:200], kind="unknown", slot="evil")
+    with build.unguarded(), connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_effectslot SET kind = %s WHERE id = %s", [scene.PAY, case.effect_id])
+    body = page(viewer, case).content.decode()
+    assert not TAGS.search(body)
+    links = re.findall(r'href="(https://pay[^"]*)"', body)
+    assert len(links) == 1
+    assert re.fullmatch(r"https://pay\.example/[A-Za-z0-9._~%-]*\?r=[A-Za-z0-9._~%-]*", links[0])
+
+
+def test_every_runbook_of_the_demonstration_reads_as_steps():
+    from demo.billing import effects
+    from jobs import runbooks
+
+    for kind in (effects.charge, effects.send_mail):
+        steps = runbooks.steps(kind.runbook, dict.fromkeys(runbooks.NAMES, "x"))
+        assert len(steps) >= 4
+        assert "{" not in "".join(part.text for step in steps for part in step)
+
+
 # -- what was written stays text
 
 
@@ -540,6 +718,8 @@ def test_what_others_wrote_stays_text(browse, evil):
     matters.evidence(case, body=evil, reference=evil, actor=evil, outcome=evil[:20])
     matters.evidence(case, body=json.dumps({evil: evil}))
     casework.comment(case.id, evil, actor=scene.user("eve", "rule_effect"))
+    eve = scene.user("mallory", "rule_effect")
+    casework.park(case.id, clock() + timedelta(minutes=5), actor=eve, why=evil[:200])
     matters.alter(case, owner=evil[:150], owned_until=clock() + timedelta(minutes=5))
     answers = [
         page(client, case),

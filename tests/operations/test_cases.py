@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from jobs import effect_kinds
+from jobs import audit, effect_kinds
 from jobs.effect_kinds import Found, NotFound
 from jobs.models import AuditEntry, EffectSlot, Evidence, Job
+from jobs.models.audit import Source
 from jobs.operations import cases, casework
 from jobs.outcomes import Refused
 from jobs.worker.reconciler import Reconciler
 from tests import build
 from tests.build import at
+from tests.ledger.chained import faults
 from tests.operations import scene
 from tests.operations.scene import LATER
 
@@ -46,6 +49,84 @@ def edit_slot(matter, **columns):
     values = [field(name).get_db_prep_save(value, connection) for name, value in columns.items()]
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE jobs_effectslot SET {names} WHERE id = %s", [*values, matter.slot.pk])
+
+
+def acts(case):
+    """Return what the audit tells of the case: action, actor, why, before and after."""
+    entries = AuditEntry.objects.filter(object_type="case", object_id=str(case.id)).order_by("seq")
+    return [(e.action, e.actor, e.reason, json.loads(e.before), json.loads(e.after)) for e in entries]
+
+
+def test_every_act_beside_a_ruling_leaves_an_entry_with_before_and_after(ada):
+    case = scene.unknown().case
+    nobody = {"owner": "", "owned_until": None}
+    adas = {"owner": "ada", "owned_until": at(660).isoformat(timespec="microseconds")}
+    here = {"parked_until": None, "parked_why": ""}
+    away = {"parked_until": at(900).isoformat(timespec="microseconds"), "parked_why": "wait for the bank"}
+    with audit.through(Source.CONSOLE, user="ada", snapshot="s" * 64):
+        casework.take(case.id, actor=ada, minutes=10, now=at(60))
+        casework.park(case.id, at(900), actor=ada, why=" wait for\nthe bank ", now=at(61))
+        casework.park(case.id, None, actor=ada, now=at(62))
+        casework.park(case.id, None, actor=ada, now=at(63))
+        casework.give_back(case.id, actor=ada, now=at(64))
+        casework.ask_to_inquire(case.id, actor=ada, now=at(65))
+    told = acts(case)
+    assert [(action, who, why) for action, who, why, *_ in told] == [
+        ("take", "ada", ""),
+        ("park", "ada", "wait for the bank"),
+        ("unpark", "ada", ""),
+        ("give_back", "ada", ""),
+        ("inquire", "ada", ""),
+    ], "what changed nothing leaves none"
+    assert [state for *_, before, after in told[:4] for state in (before, after)] == [
+        *(nobody, adas),
+        *(here, away),
+        *(away, here),
+        *(adas, nobody),
+    ]
+    entry = AuditEntry.objects.get(action="take")
+    assert (entry.source, entry.user, entry.snapshot) == ("console", "ada", "s" * 64)
+    assert faults() == []
+
+
+def test_act_that_is_refused_leaves_no_entry(ada, bea, dan):
+    case = scene.unknown().case
+    casework.take(case.id, actor=ada, now=at(60))
+    for use in (
+        lambda: casework.take(case.id, actor=bea, now=at(61)),
+        lambda: casework.give_back(case.id, actor=bea, now=at(61)),
+        lambda: casework.park(case.id, at(60), actor=ada, now=at(61)),
+        lambda: casework.park(case.id, at(99), actor=dan, now=at(61)),
+        lambda: casework.ask_to_inquire(case.id, actor=dan, now=at(61)),
+    ):
+        refused(use)
+    assert [told[0] for told in acts(case)] == ["take"]
+
+
+def test_act_is_not_done_where_the_audit_cannot_be_written(ada, monkeypatch):
+    case = scene.unknown().case
+    monkeypatch.setattr("jobs.ledger.audit.lock_head", lambda _session: None)
+    for use in (
+        lambda: casework.take(case.id, actor=ada),
+        lambda: casework.park(case.id, LATER, actor=ada, now=at(5)),
+        lambda: casework.ask_to_inquire(case.id, actor=ada, now=at(5)),
+    ):
+        with build.savepoint(), pytest.raises(audit.HeadMissing):
+            use()
+    case.refresh_from_db()
+    assert (case.owner, case.parked_until, case.effect.inquire_asked_at) == ("", None, None)
+
+
+def test_case_is_parked_for_seven_days_at_most_and_says_why_in_few_words(ada):
+    case = scene.unknown().case
+    week = at(10) + timedelta(days=7)
+    far = refused(casework.park, case.id, week + build.TICK, actor=ada, now=at(10))
+    assert (far.code, far.params) == ("PARK_FAR", {"days": 7})
+    long = refused(casework.park, case.id, week, actor=ada, why="x" * 201, now=at(10))
+    assert (long.code, long.params) == ("PARK_WHY_LONG", {"limit": 200})
+    casework.park(case.id, week, actor=ada, why="x" * 200, now=at(10))
+    case.refresh_from_db()
+    assert (case.parked_until, case.parked_why) == (week, "x" * 200)
 
 
 def test_a_taken_case_is_somebodys_until_it_is_given_back_or_time_runs_out(ada, bea):
@@ -106,7 +187,7 @@ def test_an_inquiry_is_evidence_and_cools_down(ada):
     assert (last.source, last.outcome, last.actor) == ("inquiry", "not_found", "ada")
     assert refused(casework.inquire_now, matter.case.id, actor=ada).code == "COOL_DOWN"
     assert Evidence.objects.filter(source="inquiry").count() == 1
-    assert AuditEntry.objects.filter(object_type="case").count() == 0
+    assert [told[:2] for told in acts(matter.case)] == [("inquire", "ada")], "a refused one leaves none"
 
 
 def test_an_inquiry_that_finds_it_settles_the_case(ada):
@@ -186,6 +267,6 @@ def test_a_case_is_shown_with_everything_that_is_known(ada):
     assert view.proposal.by == "ada"
     assert [e.outcome for e in view.evidence] == ["unknown"]
     assert (view.sender.ended_at, view.sender.proven_gone) == (at(1), True)
-    assert (view.in_flight_until, view.settle_by, view.in_flight_over) == (at(61), at(101), True)
+    assert (view.in_flight_until, view.settle_by) == (at(61), at(101))
     assert view.sender.worker is None, "its row may be pruned; the attempt still names it"
     assert view.sender.attempt is not None

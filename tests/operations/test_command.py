@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any, NamedTuple
 
@@ -181,3 +182,24 @@ def test_a_database_that_cannot_be_used_has_its_own_code(monkeypatch):
 
     monkeypatch.setattr(docket, "waiting", gone)
     assert effects("list").code == 4
+
+
+def test_case_is_parked_with_a_word_and_brought_back_from_a_shell(ada):
+    matter = scene.unknown()
+    until = datetime.now(UTC) + timedelta(days=2)
+    words = ("--as", "ada", "--why", "the bank answers on Monday")
+    parked = effects("park", matter.case.id, "--until", until.isoformat(), *words, "--json")
+    assert parked.code == 0
+    assert (matter.case.parked_until, matter.case.parked_why) == (until, "the bank answers on Monday")
+    shown = effects("show", matter.case.id).out
+    assert "the bank answers on Monday" in shown
+    assert "[x] Nobody knows the outcome" in shown
+    assert effects("park", matter.case.id, "--back", "--as", "ada").code == 0
+    assert (matter.case.parked_until, matter.case.parked_why) == (None, "")
+    far = (until + timedelta(days=9)).isoformat()
+    assert effects("park", matter.case.id, "--until", far, "--as", "ada").code == 2
+    entries = AuditEntry.objects.filter(object_type="case").order_by("seq")
+    assert [(e.action, e.source, e.actor) for e in entries] == [
+        ("park", "command", f"ada (shell: {SHELL})"),
+        ("unpark", "command", f"ada (shell: {SHELL})"),
+    ]

@@ -108,6 +108,78 @@ def test_guards_must_hold_when_the_second_person_agrees_too(ada, bea):
     assert (found.value.code, matter.written()) == ("IN_FLIGHT", before)
 
 
+# -- all of them, each with its time ----------------------------------------------------------------------
+
+
+def told(view, verdict, user, **more):
+    """Return each guard's code, whether it holds, and its time."""
+    return [(g.code, g.met, g.at) for g in cases.offer(view, Verdict(verdict), user, **more).guards]
+
+
+def test_every_guard_is_told_with_its_time_whether_it_holds_or_not(ada):
+    matter = scene.unknown(settle_after=100)
+    before = [
+        ("GUARD_PERMITTED", True, None),
+        ("GUARD_UNKNOWN", True, at(1)),
+        ("GUARD_SENDER_OVER", True, at(1)),
+        ("GUARD_IN_FLIGHT", False, at(61)),
+        ("GUARD_SETTLED", False, at(101)),
+    ]
+    assert told(matter.look(at(2)), "did_not_happen", ada) == before
+    held = [(code, met or when == at(61), when) for code, met, when in before]
+    assert told(matter.look(at(61)), "did_not_happen", ada) == held
+    assert all(met for _, met, _ in told(matter.look(at(101)), "did_not_happen", ada))
+    assert told(matter.look(at(2)), "happened", ada) == before[:2]
+
+
+def test_verdict_opens_when_the_last_of_its_guards_does_and_never_while_one_has_no_time(ada, dan):
+    matter = scene.unknown(settle_after=100)
+    view = matter.look(at(2))
+    assert cases.offer(view, Verdict.DID_NOT_HAPPEN, ada).free_at == at(101)
+    assert cases.offer(view, Verdict.DID_NOT_HAPPEN, dan).free_at is None, "a permission does not come"
+    assert cases.offer(view, Verdict.HAPPENED, ada).free_at is None
+    sender = replace(view.sender, running=True, lease_ends_at=at(30), ended_at=None)
+    runs = replace(view, sender=sender, in_flight_until=None, settle_by=None)
+    assert cases.offer(runs, Verdict.DID_NOT_HAPPEN, ada).free_at is None
+    assert [(code, when) for code, met, when in told(runs, "did_not_happen", ada) if not met] == [
+        ("GUARD_SENDER_OVER", at(30)),
+        ("GUARD_IN_FLIGHT", None),
+        ("GUARD_SETTLED", None),
+    ]
+
+
+def test_who_vouches_stands_in_for_the_time_in_flight_and_for_nothing_else(ada):
+    view = scene.unknown(settle_after=100).look(at(2))
+    found = told(view, "did_not_happen", ada, attested=True)
+    assert found[3:] == [("GUARD_ATTESTED", True, None), ("GUARD_SETTLED", False, at(101))]
+
+
+def test_person_who_asked_finds_that_among_the_guards(ada, bea):
+    view = scene.approval(by=bea.username).look(at(50))
+    codes = {g.code: g.met for g in cases.offer(view, Verdict.SEND, bea).guards}
+    assert codes == {
+        "GUARD_PERMITTED": True,
+        "GUARD_ANOTHER": False,
+        "GUARD_SENDABLE": True,
+        "GUARD_NOT_APPROVED": True,
+        "GUARD_ASKED": True,
+        "GUARD_AS_ASKED": True,
+    }
+
+
+@pytest.mark.parametrize("made", [scene.unknown, scene.lost, scene.conflict, scene.approval])
+def test_every_refusal_of_a_ruling_is_the_first_guard_that_does_not_hold(ada, made):
+    view = made().look(at(91))
+    for offer in cases.offers(view, ada):
+        failing = [guard for guard in offer.guards if not guard.met]
+        assert offer.allowed == (not failing)
+        assert offer.why == (failing[0].why if failing else None)
+        assert offer.opens_at == (failing[0].at if failing else None)
+        for guard in offer.guards:
+            assert not guard.text.startswith("GUARD_")
+            assert "%(" not in guard.text + guard.why_text
+
+
 # -- the other verdicts -----------------------------------------------------------------------------------
 
 

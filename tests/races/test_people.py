@@ -6,11 +6,14 @@ import uuid
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import transaction
 
-from jobs.models import Job
+from jobs.models import AuditEntry, Job
+from jobs.operations import cases, casework, rulings
 from jobs.status import TERMINAL, JobStatus
 from tests.build import at, enqueue
+from tests.console import matters
 from tests.races.ground import PERSON, coherent, ended, history, queue, version
 from tests.races.interleave import Race, Run, Scene
 
@@ -167,5 +170,47 @@ def test_a_deadline_that_passes_during_a_cancel_leaves_one_ending(race: Race) ->
             },
             check,
         )
+
+    assert race.explore(scene).complete
+
+
+def test_of_two_who_take_a_case_at_once_one_has_it_and_only_that_take_is_in_the_audit(race: Race) -> None:
+    def scene() -> Scene:
+        case = matters.open_case(label=queue())
+        told = AuditEntry.objects.filter(action="take", object_id=str(case.pk))
+        people = [User.objects.create_superuser(f"taker-{queue()}") for _ in range(2)]
+
+        def check(run: Run) -> None:
+            codes = sorted(getattr(answer, "code", "") for answer in run.answers.values())
+            assert codes == ["", "CASE_TAKEN"]
+            case.refresh_from_db()
+            assert [entry.actor for entry in told] == [case.owner]
+
+        def take(who: User) -> Any:
+            return lambda: casework.take(case.pk, actor=who)
+
+        return Scene({"one": take(people[0]), "two": take(people[1])}, check)
+
+    assert race.explore(scene).complete
+
+
+def test_a_take_and_a_ruling_at_once_wait_for_each_other_and_both_are_in_the_audit(race: Race) -> None:
+    def scene() -> Scene:
+        case = matters.open_case(label=queue())
+        told = AuditEntry.objects.filter(object_id=str(case.pk))
+        ann, bob = (User.objects.create_superuser(f"ruler-{queue()}") for _ in range(2))
+        view = cases.look(case.pk)
+
+        def rule() -> Any:
+            given: dict[str, Any] = {"reason_code": "other", "reason": "because", "snapshot": view.snapshot}
+            return rulings.rule(case.pk, "happened", actor=ann, seen_version=view.case.version, **given)
+
+        def check(run: Run) -> None:
+            case.refresh_from_db()
+            assert case.closed_as == "ruled"
+            taken = "code" not in dir(run.answers["take"])
+            assert sorted(told.values_list("action", flat=True)) == ["ruling_rule", *["take"] * taken]
+
+        return Scene({"take": lambda: casework.take(case.pk, actor=bob), "rule": rule}, check)
 
     assert race.explore(scene).complete

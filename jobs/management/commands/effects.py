@@ -1,4 +1,4 @@
-"""`manage.py effects`: cases of outside effects, for whoever has no browser: look, inquire, rule, approve."""
+"""`manage.py effects`: cases of outside effects without a browser: look, park, inquire, rule, approve."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from jobs.operations import cases, casework, docket, door, lookup, printed, ruli
 from jobs.operations.rulings import Proposed
 
 PROPOSED = 5
-_USAGE = ("REASON_MISSING", "REASON_TOO_LONG", "REASON_CODE", "RESPONSE_INVALID", "REFERENCE_TOO_LONG")
+_USAGE = (
+    *("REASON_MISSING", "REASON_TOO_LONG", "REASON_CODE", "RESPONSE_INVALID", "REFERENCE_TOO_LONG"),
+    *("PARK_PAST", "PARK_FAR", "PARK_WHY_LONG"),
+)
 _CODES = dict.fromkeys(_USAGE, shell.USAGE) | dict.fromkeys(
     ("CASE_NOT_FOUND", "PROPOSAL_NOT_FOUND"), shell.NOT_FOUND
 )
 
 
 class Command(shell.OperatorCommand):
-    """Lists and shows cases, asks providers, and rules."""
+    """Lists and shows cases, asks providers, parks, and rules."""
 
     codes: ClassVar[dict[str, int]] = _CODES
     missing = "CASE_NOT_FOUND"
@@ -54,6 +57,7 @@ class Command(shell.OperatorCommand):
         inquire = verb("inquire", _("Ask the provider now what became of the effect."))
         inquire.add_argument("id", metavar=_("CASE"))
         _as(inquire)
+        _park_arguments(verb("park", _("Put a case aside until a time; its time limit runs on.")))
         _rule_arguments(verb("rule", _("Decide a case. Some decisions then wait for a second person.")))
         for name, text in (
             ("approve", _("Confirm as a second person what another one asked for.")),
@@ -93,6 +97,17 @@ class Command(shell.OperatorCommand):
         status = settled.value if settled else ""
         text = _("The effect is %s now.") % status if status else _("That settled nothing; see the evidence.")
         self.tell({"case": case.id, "settled": status or None}, [text])
+
+    def _park(self, options: dict[str, Any]) -> None:
+        case = lookup.find(Case, options["id"])
+        until = options["until"]
+        casework.park(case.id, until, actor=door.at_shell(options["person"]), why=options["why"])
+        text = (
+            _("Parked until %s; its time limit runs on.") % printed.plain(until)
+            if until
+            else _("It is back.")
+        )
+        self.tell({"case": case.id, "parked_until": until, "parked_why": options["why"]}, [text])
 
     def _rule(self, options: dict[str, Any]) -> None:
         case = lookup.find(Case, options["id"])
@@ -167,6 +182,15 @@ def _list_arguments(parser: ArgumentParser) -> None:
         default=min(50, most),
         help=_("at most so many; %(most)s is the bound") % {"most": most},
     )
+
+
+def _park_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar=_("CASE"))
+    _as(parser)
+    when = parser.add_mutually_exclusive_group(required=True)
+    when.add_argument("--until", type=shell.instant, metavar=_("INSTANT"), help=_("at most seven days ahead"))
+    when.add_argument("--back", action="store_true", help=_("bring it back now"))
+    parser.add_argument("--why", default="", type=shell.text, help=_("shown beside it while it is parked"))
 
 
 def _rule_arguments(parser: ArgumentParser) -> None:
