@@ -6,24 +6,26 @@ An ignored filter shows everything, and the reader takes it for what was asked.
 from __future__ import annotations
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console import walk
+from console import questions, walk
+from console.environment import surroundings
 from jobs import narrowing
 from jobs.ledger import indexed
 from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, Case, FenceRefusal, Job
 from jobs.models.audit import WIDTHS
 from jobs.models.case import CaseKind
+from jobs.operations import approvals
 from jobs.outcomes import REASONS
 from jobs.status import CLAIMABLE, HoldReason, JobStatus
 
@@ -289,12 +291,37 @@ class CaseFilter(StrictFilterSet):
         empty_label=gettext_lazy("does not matter"),
         method="by_parked",
     )
+    waiting = django_filters.ChoiceFilter(
+        label=gettext_lazy("Second person"),
+        choices=[
+            (approvals.ME, gettext_lazy("waits for my approval")),
+            (approvals.ANYBODY, gettext_lazy("waits for somebody's")),
+        ],
+        empty_label=gettext_lazy("does not matter"),
+        method="by_waiting",
+    )
+    sla = django_filters.ChoiceFilter(
+        label=gettext_lazy("SLA"),
+        choices=[("breached", gettext_lazy("breached"))],
+        empty_label=gettext_lazy("does not matter"),
+        method="by_sla",
+    )
     like = _Filter(CursorField, label=gettext_lazy("One outage"), method="not_here", widget=forms.HiddenInput)
     after = _Filter(CursorField, method="not_here")
 
-    def __init__(self, data: QueryDict, queryset: QuerySet[Any], *, user: str, now: datetime) -> None:
-        self.user, self.now = user, now
+    def __init__(self, data: QueryDict, queryset: QuerySet[Any], *, request: HttpRequest) -> None:
+        self.asking = request
+        self.user, self.now = request.user.get_username(), surroundings(request).now
         super().__init__(data, queryset)
+
+    def by_waiting(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the cases in which somebody asks for this person's approval, or for anybody's."""
+        asked = questions.mine if value == approvals.ME else questions.every
+        return cases.filter(pk__in=[question.case_id for question in asked(self.asking)])
+
+    def by_sla(self, cases: QuerySet[Case], _name: str, _value: str) -> QuerySet[Case]:
+        """Keep the cases whose time limit is over."""
+        return cases.filter(narrowing.case_late(self.now))
 
     def by_owner(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
         """Keep the cases that this person has taken, or that nobody has."""

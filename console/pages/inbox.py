@@ -14,20 +14,22 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views import View
 
-from console import environment, forms, inbox, ranking, saved, wording
+from console import bounded, environment, forms, inbox, questions, ranking, saved, wording
 from console.filters import CaseFilter
+from console.menu import FOR_ME
 from console.pages.base import Page
 from jobs import effect_kinds
 from jobs.operations.actor import APPROVE, RULE
+from jobs.operations.approvals import ME
 
-VIEWS: list[tuple[Any, dict[str, str]]] = [
-    (_("All open"), {}),
-    (_("Mine"), {"owner": "me"}),
-    (_("Nobody's"), {"owner": "nobody", "parked": "no"}),
-    (_("Parked"), {"parked": "yes"}),
+VIEWS: list[tuple[str, Any, dict[str, str]]] = [
+    ("", _("All open"), {}),
+    ("", _("Mine"), {"owner": "me"}),
+    ("", _("Nobody's"), {"owner": "nobody", "parked": "no"}),
+    (APPROVE, _("For my approval"), {"waiting": ME}),
+    ("", _("Parked"), {"parked": "yes"}),
 ]
-"""The tabs: filters that are asked for all the time."""
-
+"""The tabs, each for who has its permission: filters that are asked for all the time."""
 
 DIALOGS: dict[str, tuple[type[Form], str, Any]] = {
     "park": (
@@ -49,8 +51,7 @@ class InboxPage(Page):
     @cached_property
     def filters(self) -> CaseFilter:
         """The filters that the address names."""
-        user = self.request.user.get_username()
-        return CaseFilter(self.request.GET, inbox.open_cases(), user=user, now=self.around.now)
+        return CaseFilter(self.request.GET, inbox.open_cases(), request=self.request)
 
     @cached_property
     def problems(self) -> list[tuple[str, str]]:
@@ -60,18 +61,29 @@ class InboxPage(Page):
     def page(self) -> dict[str, Any]:
         """Return the tabs and the filter bar."""
         given = {name: values[0] for name, values in self.filters.active()}
-        tabs = [(label, "?" + urlencode(wanted), given == wanted) for label, wanted in VIEWS]
+        tabs = [
+            (label, "?" + urlencode(wanted), given == wanted, self._waiting(wanted))
+            for needed, label, wanted in VIEWS
+            if not needed or self.request.user.has_perm(needed)
+        ]
         return {
             "title": _("Inbox"),
             "filters": self.filters,
             "problems": self.problems,
             "active": [] if self.problems else self._active(),
             "tabs": tabs,
+            "for_me": FOR_ME if given.get("waiting") == ME else "",
             "export_url": "" if self.problems else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
             "views": saved.tabs(self.request, "inbox", "" if self.problems else urlencode(self._kept)),
             "park_field": _dialog_field("park"),
             "comment_field": _dialog_field("comment"),
         }
+
+    def _waiting(self, wanted: dict[str, str]) -> bounded.Count | None:
+        """Return how many cases a tab has, where that was read for the menu already."""
+        if not wanted:
+            return inbox.waiting_here(self.request).count
+        return questions.count(questions.mine(self.request)) if "waiting" in wanted else None
 
     def _active(self) -> list[tuple[Any, str, str]]:
         """Return (label, value, address without it) for each filter in use; an outage says itself."""
@@ -96,11 +108,18 @@ class InboxPage(Page):
             return {"problems": self.problems, "http_status": 400}
         clean, kept = self.filters.form.cleaned_data, self._kept
         now = self.around.now
-        stretch = inbox.read(self.filters.qs, now=now, after=clean["after"], like=clean["like"])
+        stretch = inbox.read(
+            self.filters.qs,
+            now=now,
+            after=clean["after"],
+            like=clean["like"],
+            each=bool(clean["waiting"]),
+        )
         user = self.request.user
         plain = [pair for pair in kept if pair[0] != "like"]
         return {
             "stretch": stretch,
+            "for_me": FOR_ME if clean["waiting"] == ME else "",
             "filtered": bool(kept) or clean["after"] is not None,
             "like": clean["like"],
             "like_url": "?" + urlencode([*plain, ("like", "")]),
@@ -142,5 +161,16 @@ class NextCase(View):
         """Pass over the case that one comes from."""
         now = environment.surroundings(request).now
         than = forms.case_id(request.GET.get("after", ""))
-        found = inbox.following(request.user.get_username(), now, than=than)
-        return HttpResponseRedirect(reverse("admin:case", args=[found]) if found else reverse("admin:inbox"))
+        mine = [question.case_id for question in questions.mine(request)]
+        only = request.GET.get("waiting") == ME
+        found = inbox.following(
+            request.user.get_username(),
+            now,
+            than=than,
+            answers=mine,
+            asked=[question.case_id for question in questions.every(request)],
+            only=only,
+            first=not request.user.has_perm(RULE),
+        )
+        back = reverse("admin:inbox") + (f"?{FOR_ME}" if only else "")
+        return HttpResponseRedirect(reverse("admin:case", args=[found]) if found else back)

@@ -53,7 +53,10 @@ def open_case(
         assert Job.objects.uncertain(lease, "no answer came", now=opened).landed
     found: Case | None = Case.objects.filter(effect_id=effect, kind=kind).first()
     if found is None:
-        build.ledger(lambda s: cases.open_one(s, effect, kind), now=opened)
+        if kind == "approval":
+            build.ledger(lambda s: cases.ask_approval(s, effect, build.id_of(lease)), now=opened)
+        else:
+            build.ledger(lambda s: cases.open_one(s, effect, kind), now=opened)
         found = Case.objects.get(effect_id=effect, kind=kind)
     if sla is not None:
         alter(found, sla_due_at=build.at((opened - build.T0).total_seconds() + sla))
