@@ -265,6 +265,15 @@ class AmountField(forms.DecimalField):
 class CaseFilter(StrictFilterSet):
     """Filters of the inbox."""
 
+    OF_CLOSED = ("state", "kind", "effect_kind", "label", "cause", "least", "after")
+    """What closed cases can be filtered by; the others ask about a case that is open."""
+
+    state = django_filters.ChoiceFilter(
+        label=gettext_lazy("State"),
+        choices=[("open", gettext_lazy("open")), ("closed", gettext_lazy("closed"))],
+        method="not_here",
+        widget=forms.HiddenInput,
+    )
     kind = django_filters.ChoiceFilter(
         label=gettext_lazy("Case"),
         choices=[
@@ -313,6 +322,21 @@ class CaseFilter(StrictFilterSet):
         self.asking = request
         self.user, self.now = request.user.get_username(), surroundings(request).now
         super().__init__(data, queryset)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the closed cases are asked for, and not the open ones."""
+        return bool(self.data.get("state") == "closed")
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Return what cannot be applied, a question about open cases put to closed ones too."""
+        found = super().problems()
+        if self.closed:
+            open_only = [
+                name for name in self.data if name in self.base_filters and name not in self.OF_CLOSED
+            ]
+            found += [(name, _("Only open cases can be filtered by it.")) for name in open_only]
+        return found
 
     def by_waiting(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
         """Keep the cases in which somebody asks for this person's approval, or for anybody's."""

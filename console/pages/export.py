@@ -87,7 +87,7 @@ class InboxExport(_Export, InboxPage):  # type: ignore[misc]  # it answers with 
     ]
 
     def refused(self) -> bool:
-        return bool(self.problems)
+        return bool(self.problems) or self.filters.closed
 
     def cells(self) -> Cells:
         now, like = self.around.now, self.filters.form.cleaned_data["like"]

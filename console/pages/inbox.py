@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views import View
 
-from console import bounded, environment, forms, inbox, questions, ranking, saved, wording
+from console import bounded, closed, environment, forms, inbox, questions, ranking, saved, wording
 from console.filters import CaseFilter
 from console.menu import FOR_ME
 from console.pages.base import Page
@@ -28,6 +28,7 @@ VIEWS: list[tuple[str, Any, dict[str, str]]] = [
     ("", _("Nobody's"), {"owner": "nobody", "parked": "no"}),
     (APPROVE, _("For my approval"), {"waiting": ME}),
     ("", _("Parked"), {"parked": "yes"}),
+    ("", _("Closed"), {"state": "closed"}),
 ]
 """The tabs, each for who has its permission: filters that are asked for all the time."""
 
@@ -51,7 +52,8 @@ class InboxPage(Page):
     @cached_property
     def filters(self) -> CaseFilter:
         """The filters that the address names."""
-        return CaseFilter(self.request.GET, inbox.open_cases(), request=self.request)
+        wanted = closed.cases() if self.request.GET.get("state") == "closed" else inbox.open_cases()
+        return CaseFilter(self.request.GET, wanted, request=self.request)
 
     @cached_property
     def problems(self) -> list[tuple[str, str]]:
@@ -68,16 +70,25 @@ class InboxPage(Page):
         ]
         return {
             "title": _("Inbox"),
+            "closed": self.filters.closed,
             "filters": self.filters,
+            "hidden": self._hidden(),
             "problems": self.problems,
             "active": [] if self.problems else self._active(),
             "tabs": tabs,
             "for_me": FOR_ME if given.get("waiting") == ME else "",
-            "export_url": "" if self.problems else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
+            "export_url": ""
+            if self.problems or self.filters.closed
+            else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
             "views": saved.tabs(self.request, "inbox", "" if self.problems else urlencode(self._kept)),
             "park_field": _dialog_field("park"),
             "comment_field": _dialog_field("comment"),
         }
+
+    def _hidden(self) -> list[str]:
+        """Return the filters that the bar does not offer: places in the list, tabs, what would be refused."""
+        closed_only = self.filters.base_filters if self.filters.closed else ()
+        return ["after", "like", "state", *(n for n in closed_only if n not in CaseFilter.OF_CLOSED)]
 
     def _waiting(self, wanted: dict[str, str]) -> bounded.Count | None:
         """Return how many cases a tab has, where that was read for the menu already."""
@@ -106,6 +117,8 @@ class InboxPage(Page):
         """Return one page of the list."""
         if self.problems:
             return {"problems": self.problems, "http_status": 400}
+        if self.filters.closed:
+            return self._closed()
         clean, kept = self.filters.form.cleaned_data, self._kept
         now = self.around.now
         stretch = inbox.read(
@@ -132,6 +145,20 @@ class InboxPage(Page):
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
             "providers": providers(line.case.effect_kind for line in stretch.lines),
             "here": self.request.get_full_path(),
+        }
+
+    def _closed(self) -> dict[str, Any]:
+        """Return one page of the closed cases."""
+        after, kept = self.filters.form.cleaned_data["after"], self._kept
+        stretch = closed.read(self.filters.qs, after=after)
+        return {
+            "ended": stretch,
+            "window": closed.WINDOW,
+            "filtered": len(kept) > 1 or after is not None,
+            "next_url": "?" + urlencode([*kept, ("after", str(stretch.next))]) if stretch.next else "",
+            "first_url": "?" + urlencode(kept) if after else "",
+            "closed_url": "?" + urlencode({"state": "closed"}),
+            "me": self.request.user.get_username(),
         }
 
 
