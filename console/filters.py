@@ -17,7 +17,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console import questions, walk
+from console import pinned, questions, walk
 from console.environment import surroundings
 from jobs import narrowing
 from jobs.ledger import indexed
@@ -69,6 +69,20 @@ class CursorField(forms.CharField):
             return uuid.UUID(text)
         except ValueError:
             raise ValidationError(_("This is no place in the list; begin with its first page.")) from None
+
+
+class PinsField(forms.CharField):
+    """The lines that a page shows already; cleans to their pins."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**{**more, "max_length": 40 * pinned.MOST})
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        pins = pinned.parsed(text) if text else []
+        if pins is None:
+            raise ValidationError(_("This is no place in the list; begin with its first page."))
+        return pins
 
 
 class NumberField(forms.CharField):
@@ -125,7 +139,7 @@ class StrictFilterSet(django_filters.FilterSet):  # type: ignore[misc]  # django
         ]
 
 
-CURSORS = ("before", "after", "top")
+CURSORS = ("before", "after", "top", "shown")
 
 
 def _text(label: Any, **more: Any) -> Any:
@@ -317,6 +331,7 @@ class CaseFilter(StrictFilterSet):
     )
     like = _Filter(CursorField, label=gettext_lazy("One outage"), method="not_here", widget=forms.HiddenInput)
     after = _Filter(CursorField, method="not_here")
+    shown = _Filter(PinsField, method="not_here")
 
     def __init__(self, data: QueryDict, queryset: QuerySet[Any], *, request: HttpRequest) -> None:
         self.asking = request

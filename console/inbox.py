@@ -13,8 +13,9 @@ from operator import itemgetter
 from django.db.models import F, Max, Q, QuerySet
 from django.http import HttpRequest
 
-from console import bounded, environment, outages, ranking
+from console import bounded, environment, outages, pinned, ranking
 from console.outages import Group
+from console.pinned import Pin
 from console.ranking import LANES, Row
 from jobs.ledger import counts
 from jobs.models import Case, Evidence
@@ -59,6 +60,15 @@ class Stretch:
     next: uuid.UUID | None = None
     back: uuid.UUID | None = None
     """The case after which the page before begins; None on the first page and on the second."""
+    new: int = 0
+    """Lines that the page would show besides, were it loaded anew."""
+    loud: int = 0
+    """So many of them contradict what was recorded."""
+
+    @property
+    def shown(self) -> str:
+        """Return which lines stand here, for the page to ask for the same ones."""
+        return pinned.written((line.case.pk, line.lane, line.group is not None) for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -98,10 +108,12 @@ def read(
     like: uuid.UUID | None = None,
     size: int | None = None,
     each: bool = False,
+    pins: Sequence[Pin] = (),
 ) -> Stretch:
     """Return the page of the open cases among `matching` that begins after a case, most pressing first.
 
     `like` keeps the outage that this case belongs to; there, and with `each`, every case has its own line.
+    `pins` are the lines that a person sees already; they stay, and what would come besides is counted.
     """
     size = size or SIZE
     found = ranking.rank(matching, now)
@@ -112,9 +124,10 @@ def read(
     shown = outages.one_line_each(ranked, groups)
     start = ranking.place(shown, after, now)
     part = shown[start : start + size]
+    kept = pinned.keep(pins, found, groups, part, now) if pins else pinned.Kept(part, groups, [])
     lanes = Counter(map(itemgetter(0), ranked))
     return Stretch(
-        lines(part, now, groups),
+        lines(kept.rows, now, kept.groups),
         bounded.Count(len(ranked), found.cut),
         {name: lanes[place] for place, name in enumerate(LANES)},
         ranking.sums(ranked),
@@ -122,6 +135,8 @@ def read(
         len(groups),
         next=uuid.UUID(part[-1].id) if len(shown) > start + size else None,
         back=uuid.UUID(shown[start - size - 1].id) if start > size else None,
+        new=len(kept.new),
+        loud=sum(row.lane == 0 for row in kept.new),
     )
 
 

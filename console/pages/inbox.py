@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views import View
 
-from console import bounded, closed, environment, forms, inbox, questions, ranking, saved, wording
+from console import bounded, closed, environment, forms, inbox, kindred, questions, ranking, saved, wording
 from console.filters import CaseFilter
 from console.menu import FOR_ME
 from console.pages.base import Page
@@ -88,7 +88,7 @@ class InboxPage(Page):
     def _hidden(self) -> list[str]:
         """Return the filters that the bar does not offer: places in the list, tabs, what would be refused."""
         closed_only = self.filters.base_filters if self.filters.closed else ()
-        return ["after", "like", "state", *(n for n in closed_only if n not in CaseFilter.OF_CLOSED)]
+        return ["after", "like", "shown", "state", *(n for n in closed_only if n not in CaseFilter.OF_CLOSED)]
 
     def _waiting(self, wanted: dict[str, str]) -> bounded.Count | None:
         """Return how many cases a tab has, where that was read for the menu already."""
@@ -127,11 +127,13 @@ class InboxPage(Page):
             after=clean["after"],
             like=clean["like"],
             each=bool(clean["waiting"]),
+            pins=clean["shown"],
         )
         user = self.request.user
         plain = [pair for pair in kept if pair[0] != "like"]
         return {
             "stretch": stretch,
+            "anew_url": "?" + urlencode([*kept, *([("after", clean["after"])] if clean["after"] else [])]),
             "for_me": FOR_ME if clean["waiting"] == ME else "",
             "filtered": bool(kept) or clean["after"] is not None,
             "like": clean["like"],
@@ -141,6 +143,7 @@ class InboxPage(Page):
             "back_url": "?" + urlencode([*kept, ("after", str(stretch.back))]) if stretch.back else "",
             "first_url": "?" + urlencode(kept) if clean["after"] else "",
             "ranked": ranking.READ,
+            "ends": kindred.closed_words(),
             "me": user.get_username(),
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
             "providers": providers(line.case.effect_kind for line in stretch.lines),
