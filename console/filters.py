@@ -17,7 +17,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console import pinned, questions, walk
+from console import casefile, pinned, providers, questions, walk
 from console.environment import surroundings
 from jobs import narrowing
 from jobs.ledger import indexed
@@ -279,7 +279,7 @@ class AmountField(forms.DecimalField):
 class CaseFilter(StrictFilterSet):
     """Filters of the inbox."""
 
-    OF_CLOSED = ("state", "kind", "effect_kind", "label", "cause", "least", "after")
+    OF_CLOSED = ("state", "kind", "effect_kind", "label", "provider", "cause", "least", "after")
     """What closed cases can be filtered by; the others ask about a case that is open."""
 
     state = django_filters.ChoiceFilter(
@@ -300,6 +300,19 @@ class CaseFilter(StrictFilterSet):
     )
     effect_kind = _text(gettext_lazy("Effect kind"))
     label = _text(gettext_lazy("Label holds"), lookup_expr="icontains")
+    provider = _text(gettext_lazy("Provider"), method="by_provider")
+    evidence = django_filters.ChoiceFilter(
+        label=gettext_lazy("Evidence"),
+        choices=[
+            ("no_connection", gettext_lazy("no connection")),
+            ("broke", gettext_lazy("connection broke")),
+            ("no_answer", gettext_lazy("no answer in time")),
+            ("unreadable", gettext_lazy("unreadable answer")),
+            ("lost", gettext_lazy("sender lost")),
+        ],
+        empty_label=gettext_lazy("any"),
+        method="by_evidence",
+    )
     cause = _text(gettext_lazy("Error"))
     least = _Filter(AmountField, label=gettext_lazy("Amount from"), field_name="amount", lookup_expr="gte")
     owner = django_filters.ChoiceFilter(
@@ -357,6 +370,14 @@ class CaseFilter(StrictFilterSet):
         """Keep the cases in which somebody asks for this person's approval, or for anybody's."""
         asked = questions.mine if value == approvals.ME else questions.every
         return cases.filter(pk__in=[question.case_id for question in asked(self.asking)])
+
+    def by_provider(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the cases whose effect asks this provider."""
+        return cases.filter(providers.asked(value))
+
+    def by_evidence(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the unknown outcomes of which the sender met this."""
+        return cases.filter(casefile.met(value))
 
     def by_sla(self, cases: QuerySet[Case], _name: str, _value: str) -> QuerySet[Case]:
         """Keep the cases whose time limit is over."""

@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from console import casefile, csvfile, inbox, outages, ranking, walk, wording
+from console import casefile, csvfile, inbox, outages, providers, ranking, walk, wording
 from console.csvfile import CHUNK
 from console.pages import audit
 from console.pages.audit import AuditPage
-from console.pages.inbox import InboxPage, providers
+from console.pages.inbox import InboxPage
 from console.pages.jobs import ROW, JobsPage, rows
 
 Cells = Iterator[list[Any]]
@@ -99,7 +99,11 @@ class InboxExport(_Export, InboxPage):  # type: ignore[misc]  # it answers with 
                 case = line.case
                 yield [
                     *(case.id, line.lane, case.label, case.amount, case.currency, case.kind),
-                    *(case.effect_kind, providers([case.effect_kind])[case.effect_kind], case.opened_at),
+                    *(
+                        case.effect_kind,
+                        providers.named([case.effect_kind])[case.effect_kind],
+                        case.opened_at,
+                    ),
                     *(case.sla_due_at, case.owner if line.owned else "", case.parked_until),
                     casefile.evidence_class(case, line.inquiry),
                 ]

@@ -14,11 +14,22 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views import View
 
-from console import bounded, closed, environment, forms, inbox, kindred, questions, ranking, saved, wording
+from console import (
+    bounded,
+    closed,
+    environment,
+    forms,
+    inbox,
+    kindred,
+    providers,
+    questions,
+    ranking,
+    saved,
+    wording,
+)
 from console.filters import CaseFilter
 from console.menu import FOR_ME
 from console.pages.base import Page
-from jobs import effect_kinds
 from jobs.operations.actor import APPROVE, RULE
 from jobs.operations.approvals import ME
 
@@ -97,7 +108,7 @@ class InboxPage(Page):
         return questions.count(questions.mine(self.request)) if "waiting" in wanted else None
 
     def _active(self) -> list[tuple[Any, str, str]]:
-        """Return (label, value, address without it) for each filter in use; an outage says itself."""
+        """Return (label, value, address without it) of each filter in use, but for what is said elsewhere."""
         fields = self.filters.form.fields
         return [
             (
@@ -106,7 +117,7 @@ class InboxPage(Page):
                 "?" + urlencode([pair for pair in self._kept if pair[0] != name]),
             )
             for name, value in self._kept
-            if name != "like"
+            if name not in ("like", "state")
         ]
 
     @property
@@ -146,7 +157,7 @@ class InboxPage(Page):
             "ends": kindred.closed_words(),
             "me": user.get_username(),
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
-            "providers": providers(line.case.effect_kind for line in stretch.lines),
+            "providers": providers.named(line.case.effect_kind for line in stretch.lines),
             "here": self.request.get_full_path(),
         }
 
@@ -171,15 +182,6 @@ def _dialog_field(name: str) -> SafeString:
     form, field, help_text = DIALOGS[name]
     context = {"field": form(auto_id=f"{name}-%s")[field], "help": help_text}
     return render_to_string("console/case/field.html", context)
-
-
-def providers(kinds: Any) -> dict[str, str]:
-    """Return whom each effect kind asks, as it declares; else the part of its name before the dot."""
-    found = {}
-    for name in kinds:
-        kind = effect_kinds.find(name)
-        found[name] = (kind.provider if kind else "") or name.partition(".")[0]
-    return found
 
 
 class NextCase(View):

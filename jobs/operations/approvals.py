@@ -97,12 +97,22 @@ class Asked(NamedTuple):
     verdict: str
     by: str
     at: datetime
-    until: datetime | None
+    expires_at: datetime | None
 
 
 def asked_of(case: Any, now: datetime) -> Asked | None:
     """Return what waits in a case of `with_questions`; None where nothing does, or its time is over."""
     if case.question_verdict is None or case.closed_at is not None:
         return None
-    asked = Asked(case.question_verdict, case.question_by, case.question_at, case.question_until)
-    return asked if asked.until is None or asked.until > now else None
+    return _still(Asked(case.question_verdict, case.question_by, case.question_at, case.question_until), now)
+
+
+def still(proposal: Proposal | None, now: datetime) -> Asked | None:
+    """Return what an open proposal asks; None where its time is over."""
+    if proposal is None:
+        return None
+    return _still(Asked(proposal.verdict, proposal.by, proposal.at, proposal.expires_at), now)
+
+
+def _still(asked: Asked, now: datetime) -> Asked | None:
+    return asked if asked.expires_at is None or asked.expires_at > now else None

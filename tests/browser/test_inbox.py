@@ -17,12 +17,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 
 
 def test_list_keeps_its_lines_in_place_and_says_what_is_new_until_it_is_asked(window: Any) -> None:
-    start = clock() - timedelta(hours=2)
-    for n in range(3):
-        matters.open_case(label=f"INV-{n}", amount=f"{90 - n}.00", opened=start)
     page = window()
     page.clock.install()
     page.goto("/cases/")
+    expect(page.get_by_role("heading", name="Nothing waits for a ruling")).to_be_visible()
+    start = clock() - timedelta(hours=2)
+    for n in range(3):
+        matters.open_case(label=f"INV-{n}", amount=f"{90 - n}.00", opened=start)
+    page.clock.run_for(4000)
     rows = page.locator("tr[data-row]")
     expect(rows).to_have_count(3)
     page.keyboard.press("j")

@@ -197,7 +197,7 @@ def test_second_person_is_led_from_the_overview_to_what_the_first_one_holds_and_
     asked = two.locator("#needs tr", has_text="approval waits")
     expect(asked).to_contain_text("1 ruling")
     asked.get_by_role("link", name="Open 1").click()
-    expect(two.locator(".tabs [aria-current]")).to_have_text("For my approval 1")
+    expect(two.locator(".tabs [aria-current]")).to_have_text("For my approval1")
     expect(two.locator("#nav-sidebar [aria-current]")).to_have_text("Approvals1")
     row = two.locator("tr[data-row]")
     expect(row).to_have_count(1)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from jobs.ledger.clock import clock
-from jobs.models import Case, Proposal
+from jobs.models import Case
 from jobs.operations import approvals
 from jobs.outcomes import Refused
 from tests import build
@@ -58,23 +57,10 @@ def ask(by=None, *, hold=True, **more):
     matter.rule("did_not_happen", asker, now=now)
     case = Case.objects.get(job=matter.job)
     later = clock() + timedelta(hours=1)
-    stretch(case, later)
+    matters.stretch(case, later)
     if hold:
         matters.alter(case, owner=asker.get_username(), owned_until=later)
     return Case.objects.get(pk=case.pk)
-
-
-def stretch(case, until):
-    """Let the question last until then: it was asked at an instant of long ago."""
-    from django.db import connection
-
-    field: Any = Proposal._meta.get_field
-    values = [
-        field("expires_at").get_db_prep_save(until, connection),
-        field("case").get_db_prep_save(case.pk, connection),
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE jobs_proposal SET expires_at = %s WHERE case_id = %s", values)
 
 
 def count_in_menu(client):
@@ -128,7 +114,7 @@ def test_own_question_is_not_in_ones_own_tab_under_another_name_either(browse):
 
 def test_question_that_is_over_waits_for_nobody(ruler, approver):
     case = ask()
-    stretch(case, clock() - timedelta(seconds=1))
+    matters.stretch(case, clock() - timedelta(seconds=1))
     assert labels(approver, TAB) == labels(approver, "/cases/?waiting=anybody") == []
     assert count_in_menu(approver) == "Approvals"
     assert "asks for" not in approver.get(URL).content.decode()
@@ -188,8 +174,8 @@ def test_menu_and_tab_say_the_same_number(ruler, approver):
         ask()
     assert count_in_menu(approver) == "Approvals3"
     html = approver.get(TAB).content.decode()
-    assert 'For my approval <span class="n">3</span>' in html
-    assert 'All open <span class="n">3</span>' in html
+    assert 'For my approval<span class="n">3</span>' in html
+    assert 'All open<span class="n">3</span>' in html
     # One entry of the menu is where one is, and it is this one.
     assert html.count('aria-current="page"') == 2
     assert ">Approvals" in html.partition('aria-current="page"')[2][:200]
