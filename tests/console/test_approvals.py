@@ -135,6 +135,7 @@ def test_rulings_and_sendings_are_told_apart_and_a_closed_case_waits_for_nobody(
     assert "billing asks for “Send it”" in approver.get(TAB).content.decode()
     matters.alter(sending.case, closed_at=clock(), closed_as="moot")
     assert labels(approver, TAB) == [str(case.pk)]
+    assert count_in_menu(approver) == "Approvals1"
 
 
 def test_case_that_waits_for_another_is_passed_over_by_its_asker(ruler):
@@ -159,7 +160,9 @@ def test_rule_comes_before_answers_for_who_may_do_both(ruler, browse):
 def test_list_keeps_out_exactly_what_the_ruling_refuses_as_ones_own(name, by):
     matter = scene.approval(by=by)
     user = scene.user(name, "approve_ruling")
-    listed = approvals.for_answer(approvals.waiting(scene.LATER), user)
+    questions = approvals.waiting(scene.LATER)
+    assert approvals.for_answer(questions, scene.user("dan", "rule_effect")) == []
+    listed = approvals.for_answer(questions, user)
     refused = False
     try:
         matter.approve(user)

@@ -98,6 +98,10 @@ def test_outage_stays_one_line_though_its_first_case_is_closed(viewer, monkeypat
     matters.alter(Case.objects.get(label="out 0"), closed_at=clock(), closed_as="moot")
     seen.refresh()
     assert (seen.row("4 like this")[:6], seen.labels[-1], seen.new) == ("4 like", "alone", 0)
+    # Nor is it new where another of its cases would stand for it by now.
+    matters.alter(Case.objects.get(label="out 3"), amount="9000.00")
+    seen.refresh()
+    assert (seen.row("4 like this")[:6], seen.new) == ("4 like", 0)
     # When it is no outage any more, its lines come with the next load.
     for n in (1, 2):
         matters.alter(Case.objects.get(label=f"out {n}"), closed_at=clock(), closed_as="moot")
