@@ -14,6 +14,7 @@ from jobs.operations import approvals
 from jobs.outcomes import Refused
 from tests import build
 from tests.console import matters
+from tests.console.test_queries import cost
 from tests.operations import scene
 
 pytestmark = pytest.mark.django_db
@@ -187,3 +188,14 @@ def test_menu_and_tab_say_the_same_number(ruler, approver):
 def test_outage_hides_nothing_that_waits_for_ones_word(ruler, approver):
     cases = [ask() for _ in range(6)]
     assert sorted(labels(approver, TAB)) == sorted(str(case.pk) for case in cases)
+
+
+def test_menu_overview_and_tab_cost_the_same_with_few_questions_and_with_many(ruler, approver):
+    urls = ("/jobs/", "/", URL, TAB)
+    ask()
+    few = [cost(approver, url) for url in urls]
+    for _ in range(4):
+        ask()
+    assert [cost(approver, url) for url in urls] == few
+    # What the menu reads for who may answer is what the pages show: one query for all of them.
+    assert few[2] == few[3] == cost(ruler, URL) + 1
