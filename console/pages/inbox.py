@@ -88,9 +88,7 @@ class InboxPage(Page):
             "active": [] if self.problems else self._active(),
             "tabs": tabs,
             "for_me": FOR_ME if given.get("waiting") == ME else "",
-            "export_url": ""
-            if self.problems or self.filters.closed
-            else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
+            "export_url": "" if self.problems else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
             "views": saved.tabs(self.request, "inbox", "" if self.problems else urlencode(self._kept)),
             "park_field": _dialog_field("park"),
             "comment_field": _dialog_field("comment"),
