@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from console import history as audited
@@ -212,6 +213,17 @@ def _evidence_class(kind: str, cause: str, inquiry: str) -> str:
         "no_answer": _("provider silent"),
     }.get(inquiry, _("not asked"))
     return _("%(met)s; %(heard)s") % {"met": met, "heard": heard_}
+
+
+MET = {"no_connection": NEVER_MADE, "broke": BROKE, "no_answer": NO_ANSWER, "lost": ("",)}
+"""What a sender may have met, and the errors that say so; any other error is an answer nobody could read."""
+
+
+def met(word: str) -> Q:
+    """Cases with an unknown outcome of which the sender met this."""
+    if word in MET:
+        return Q(kind=CaseKind.UNKNOWN, cause__in=MET[word])
+    return Q(kind=CaseKind.UNKNOWN) & ~Q(cause__in=[name for names in MET.values() for name in names])
 
 
 def asked(proposal: Proposal) -> dict[str, Any]:

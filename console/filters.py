@@ -6,24 +6,26 @@ An ignored filter shows everything, and the reader takes it for what was asked.
 from __future__ import annotations
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import django_filters
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console import walk
+from console import casefile, pinned, providers, questions, walk
+from console.environment import surroundings
 from jobs import narrowing
 from jobs.ledger import indexed
 from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, Case, FenceRefusal, Job
 from jobs.models.audit import WIDTHS
 from jobs.models.case import CaseKind
+from jobs.operations import approvals
 from jobs.outcomes import REASONS
 from jobs.status import CLAIMABLE, HoldReason, JobStatus
 
@@ -67,6 +69,20 @@ class CursorField(forms.CharField):
             return uuid.UUID(text)
         except ValueError:
             raise ValidationError(_("This is no place in the list; begin with its first page.")) from None
+
+
+class PinsField(forms.CharField):
+    """The lines that a page shows already; cleans to their pins."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**{**more, "max_length": 40 * pinned.MOST})
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        pins = pinned.parsed(text) if text else []
+        if pins is None:
+            raise ValidationError(_("This is no place in the list; begin with its first page."))
+        return pins
 
 
 class NumberField(forms.CharField):
@@ -123,7 +139,7 @@ class StrictFilterSet(django_filters.FilterSet):  # type: ignore[misc]  # django
         ]
 
 
-CURSORS = ("before", "after", "top")
+CURSORS = ("before", "after", "top", "shown")
 
 
 def _text(label: Any, **more: Any) -> Any:
@@ -263,6 +279,15 @@ class AmountField(forms.DecimalField):
 class CaseFilter(StrictFilterSet):
     """Filters of the inbox."""
 
+    OF_CLOSED = ("state", "kind", "effect_kind", "label", "provider", "cause", "least", "after")
+    """What closed cases can be filtered by; the others ask about a case that is open."""
+
+    state = django_filters.ChoiceFilter(
+        label=gettext_lazy("State"),
+        choices=[("open", gettext_lazy("open")), ("closed", gettext_lazy("closed"))],
+        method="not_here",
+        widget=forms.HiddenInput,
+    )
     kind = django_filters.ChoiceFilter(
         label=gettext_lazy("Case"),
         choices=[
@@ -275,6 +300,19 @@ class CaseFilter(StrictFilterSet):
     )
     effect_kind = _text(gettext_lazy("Effect kind"))
     label = _text(gettext_lazy("Label holds"), lookup_expr="icontains")
+    provider = _text(gettext_lazy("Provider"), method="by_provider")
+    evidence = django_filters.ChoiceFilter(
+        label=gettext_lazy("Evidence"),
+        choices=[
+            ("no_connection", gettext_lazy("no connection")),
+            ("broke", gettext_lazy("connection broke")),
+            ("no_answer", gettext_lazy("no answer in time")),
+            ("unreadable", gettext_lazy("unreadable answer")),
+            ("lost", gettext_lazy("sender lost")),
+        ],
+        empty_label=gettext_lazy("any"),
+        method="by_evidence",
+    )
     cause = _text(gettext_lazy("Error"))
     least = _Filter(AmountField, label=gettext_lazy("Amount from"), field_name="amount", lookup_expr="gte")
     owner = django_filters.ChoiceFilter(
@@ -289,12 +327,61 @@ class CaseFilter(StrictFilterSet):
         empty_label=gettext_lazy("does not matter"),
         method="by_parked",
     )
+    waiting = django_filters.ChoiceFilter(
+        label=gettext_lazy("Second person"),
+        choices=[
+            (approvals.ME, gettext_lazy("waits for my approval")),
+            (approvals.ANYBODY, gettext_lazy("waits for somebody's")),
+        ],
+        empty_label=gettext_lazy("does not matter"),
+        method="by_waiting",
+    )
+    sla = django_filters.ChoiceFilter(
+        label=gettext_lazy("SLA"),
+        choices=[("breached", gettext_lazy("breached"))],
+        empty_label=gettext_lazy("does not matter"),
+        method="by_sla",
+    )
     like = _Filter(CursorField, label=gettext_lazy("One outage"), method="not_here", widget=forms.HiddenInput)
     after = _Filter(CursorField, method="not_here")
+    shown = _Filter(PinsField, method="not_here")
 
-    def __init__(self, data: QueryDict, queryset: QuerySet[Any], *, user: str, now: datetime) -> None:
-        self.user, self.now = user, now
+    def __init__(self, data: QueryDict, queryset: QuerySet[Any], *, request: HttpRequest) -> None:
+        self.asking = request
+        self.user, self.now = request.user.get_username(), surroundings(request).now
         super().__init__(data, queryset)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the closed cases are asked for, and not the open ones."""
+        return bool(self.data.get("state") == "closed")
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Return what cannot be applied, a question about open cases put to closed ones too."""
+        found = super().problems()
+        if self.closed:
+            open_only = [
+                name for name in self.data if name in self.base_filters and name not in self.OF_CLOSED
+            ]
+            found += [(name, _("Only open cases can be filtered by it.")) for name in open_only]
+        return found
+
+    def by_waiting(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the cases in which somebody asks for this person's approval, or for anybody's."""
+        asked = questions.mine if value == approvals.ME else questions.every
+        return cases.filter(pk__in=[question.case_id for question in asked(self.asking)])
+
+    def by_provider(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the cases whose effect asks this provider."""
+        return cases.filter(providers.asked(value))
+
+    def by_evidence(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
+        """Keep the unknown outcomes of which the sender met this."""
+        return cases.filter(casefile.met(value))
+
+    def by_sla(self, cases: QuerySet[Case], _name: str, _value: str) -> QuerySet[Case]:
+        """Keep the cases whose time limit is over."""
+        return cases.filter(narrowing.case_late(self.now))
 
     def by_owner(self, cases: QuerySet[Case], _name: str, value: str) -> QuerySet[Case]:
         """Keep the cases that this person has taken, or that nobody has."""

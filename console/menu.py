@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext, pgettext
 
-from console import inbox
+from console import inbox, questions
 from console.addresses import address
 from jobs.operations import raising
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 View = Callable[..., HttpResponseBase]
 
+FOR_ME = "waiting=me"
+"""The inbox, narrowed to what waits for one's own approval."""
 SECTIONS: dict[str, Any] = {
     "decide": _("Decide"),
     "watch": _("Watch"),
@@ -40,6 +42,13 @@ class MenuPage:
     path: str = ""
     view: View | None = None
     order: int = 100
+    query: str = ""
+    """Filters of a list that is a page of its own elsewhere in the menu: `waiting=me`."""
+
+    @property
+    def url(self) -> str:
+        """Where the entry leads."""
+        return address(self.url_name) + (f"?{self.query}" if self.query else "")
 
 
 @dataclass(frozen=True)
@@ -58,34 +67,42 @@ def entries(
     pages: list[MenuPage], request: HttpRequest, around: Surroundings
 ) -> list[tuple[str, Any, list[Entry]]]:
     """Return the sections that hold something for this person: key, name, entries."""
-    here = _here(pages, request.path)
+    here = _here(pages, request)
     shown = []
     for key, name in SECTIONS.items():
         inside = []
         for page in sorted((p for p in pages if p.section == key), key=lambda p: p.order):
             if not request.user.has_perm(page.permission):
                 continue
-            note, hot = _note(page, around)
-            inside.append(
-                Entry(page.label, address(page.url_name), page.icon, page.url_name == here, note, hot)
-            )
+            note, hot = _note(page, request, around)
+            inside.append(Entry(page.label, page.url, page.icon, page is here, note, hot))
         if inside:
             shown.append((key, name, inside))
     return shown
 
 
-def _here(pages: list[MenuPage], path: str) -> str:
+def _here(pages: list[MenuPage], request: HttpRequest) -> MenuPage | None:
     """Return the entry that leads nearest to this address: a job's page belongs to the list of jobs."""
-    start = address("admin:index")
-    found = [(address(page.url_name), page.url_name) for page in pages if page.section]
-    near = [(url, name) for url, name in found if path == url or (url != start and path.startswith(url))]
-    return max(near, key=lambda pair: len(pair[0]), default=("", ""))[1]
+    start, path, asked = address("admin:index"), request.path, request.GET.urlencode()
+    found = [(address(page.url_name), page) for page in pages if page.section]
+    for url, page in found:
+        if page.query and (path, asked) == (url, page.query):
+            return page
+    near = [
+        (url, page)
+        for url, page in found
+        if not page.query and (path == url or (url != start and path.startswith(url)))
+    ]
+    return max(near, key=lambda pair: len(pair[0]), default=("", None))[1]
 
 
-def _note(page: MenuPage, around: Surroundings) -> tuple[str, bool]:
+def _note(page: MenuPage, request: HttpRequest, around: Surroundings) -> tuple[str, bool]:
     """Return the few words behind an entry, and whether they are urgent."""
+    if page.query == FOR_ME:
+        mine = questions.count(questions.mine(request))
+        return str(mine) if mine else "", False
     if page.url_name == "admin:inbox":
-        cases = inbox.waiting(around.now)
+        cases = inbox.waiting_here(request)
         return (str(cases.count), cases.urgent) if cases.count else ("", False)
     if page.url_name == "admin:queues" and (count := len(around.paused)):
         return ngettext("%(n)s paused", "%(n)s paused", count) % {"n": count}, False

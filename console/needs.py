@@ -18,6 +18,7 @@ from jobs.ledger.epochs import Epoch
 from jobs.ledger.rows import fetch
 from jobs.models import EffectSlot, Job, Queue, RaiseProposal
 from jobs.operations import raising
+from jobs.operations.approvals import Question
 from jobs.status import EffectStatus, JobStatus
 
 SHOWN = 5
@@ -70,10 +71,11 @@ class Needs:
         return not (self.matters or self.jobs or self.paused or self.silent)
 
 
-def read(around: Surroundings, *, cases: bool = True) -> Needs:
-    """Return what needs a person at this moment; `cases` only for who may see them."""
+def read(around: Surroundings, *, cases: bool = True, questions: Sequence[Question] = ()) -> Needs:
+    """Return what needs a person at this moment; `cases` only for who may see them, and the `questions` there
+    that wait for a second person."""
     failed, more = failed_lately(around.now)
-    matters = pressing.matters(around.now) if cases else []
+    matters = [*pressing.matters(around.now), *pressing.approvals(questions)] if cases else []
     return Needs(
         matters=matters,
         uncertain=[] if matters else uncertain(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,10 @@ from operator import itemgetter, sub
 
 from console import ranking
 from console.ranking import Row
+from jobs.ledger.epochs import Epoch
+from jobs.ledger.rows import fetch
 from jobs.models import Case
+from jobs.models.case import CaseKind
 
 MANY, NEAR = 5, 600
 """So many cases alike, none later than so many seconds after the one before, are shown as one line."""
@@ -84,6 +88,26 @@ def outage_of(found: ranking.Ranking, case: uuid.UUID, now: datetime) -> list[Ro
         oldest = sorted([*oldest, name], key=itemgetter(2, 3))
     members = {row.id for part in parted(oldest) if name in part for row in part}
     return [row for row in found.rows if row.id in members or row.id == case.hex]
+
+
+def around(case: Case) -> tuple[int, datetime] | None:
+    """Return how many open cases are of this one's outage, and since when; None where it is of none."""
+    if case.kind != CaseKind.UNKNOWN or case.closed_at is not None:
+        return None
+    alike = Case.objects.filter(
+        closed_at__isnull=True, kind=case.kind, effect_kind=case.effect_kind, cause=case.cause
+    )
+    rows = fetch(alike.order_by("opened_at", "id").values_list(Epoch("opened_at"))[: ranking.READ])
+    times = [opened for (opened,) in rows]
+    # The database may round the last digit of an instant another way.
+    start = end = bisect_left(times, case.opened_at.timestamp() - 0.001)
+    if start == len(times):  # one of very many, and not of the oldest
+        return None
+    while end < len(times) and (end == start or times[end] - times[end - 1] <= NEAR):
+        end += 1
+    while start and times[start] - times[start - 1] <= NEAR:
+        start -= 1
+    return (end - start, datetime.fromtimestamp(times[start], UTC)) if end - start >= MANY else None
 
 
 def one_line_each(ranked: list[Row], found: dict[str, Group]) -> list[Row]:

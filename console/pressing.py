@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,6 +13,7 @@ from django.db.models.functions import Coalesce
 
 from console import inbox
 from jobs.models.case import CaseKind
+from jobs.operations.approvals import Question
 
 READ = 2000
 """Cases read, the oldest first: beyond that the inbox says how many there are."""
@@ -31,6 +33,9 @@ class Matter:
     sums: dict[str, Decimal] = field(default_factory=dict)
     since: datetime | None = None
     due: datetime | None = None
+    rulings: int = 0
+    sends: int = 0
+    """Of what waits for a second person: rulings, and sendings."""
 
     @property
     def effect_kind(self) -> str:
@@ -52,7 +57,8 @@ class Matter:
 def matters(now: datetime) -> list[Matter]:
     """Return what is open, the most pressing first; an unknown outcome is told by the kind of its effect.
 
-    What is parked asks nothing meanwhile, unless its time limit is over.
+    What is parked asks nothing meanwhile, unless its time limit is over. What waits for an approval is told
+    by `approvals`: rulings wait for one too, in cases of other kinds.
     """
     here = Q(parked_until__isnull=True) | Q(parked_until__lte=now) | Q(sla_due_at__lte=now)
     asking = inbox.open_cases().filter(here)
@@ -68,7 +74,19 @@ def matters(now: datetime) -> list[Matter]:
     )
     found: dict[tuple[str, str], Matter] = {}
     for what, kind, currency, n, amount, since, due in rows:
+        if what == CaseKind.APPROVAL:
+            continue
         key = (what, kind if what == CaseKind.UNKNOWN else "")
         found.setdefault(key, Matter(what)).add(kind, currency, n, amount, since, due)
     # Of one sort the one that is due first; all that nobody set a limit for come after it, the oldest first.
     return sorted(found.values(), key=lambda m: (ORDER.index(m.what), m.due is None, m.due or m.since))
+
+
+def approvals(questions: Sequence[Question]) -> list[Matter]:
+    """Return what waits for a second person, rulings and sendings told apart; nothing where nothing does."""
+    matter = Matter(CaseKind.APPROVAL)
+    for q in questions:
+        matter.add(q.effect_kind, q.currency, 1, q.amount, q.at, q.sla_due_at)
+        matter.sends += q.is_sending
+        matter.rulings += not q.is_sending
+    return [matter] if questions else []

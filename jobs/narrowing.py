@@ -70,6 +70,11 @@ def case_parked(word: str, now: datetime) -> Q:
     return later if word == "yes" else Q(parked_until__isnull=True) | Q(parked_until__lte=now)
 
 
+def case_late(now: datetime) -> Q:
+    """Cases whose time limit is over."""
+    return Q(sla_due_at__lte=now)
+
+
 def nth(ordered: QuerySet[Any], number: int) -> Any:
     """Return the id of the row at this place, where a bounded look ends; None where there are fewer."""
     return next(iter(ordered.values_list("id", flat=True)[number - 1 : number]), None)

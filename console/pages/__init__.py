@@ -3,7 +3,7 @@
 from django.utils.translation import gettext_lazy as _
 
 from console import saved
-from console.menu import MenuPage
+from console.menu import FOR_ME, MenuPage
 from console.pages import clusteract, jobact, raising, ruling
 from console.pages.audit import AuditPage
 from console.pages.case import CaseFile, CasePage
@@ -26,7 +26,7 @@ from console.pages.search import SearchPage
 from console.pages.secondfactor import SecondFactorPage
 from console.pages.tokens import RevokeToken, TokensPage
 from console.pages.workers import WorkersPage
-from jobs.operations.actor import TOKENS
+from jobs.operations.actor import APPROVE, TOKENS
 
 VIEW = "jobs.view_job"
 
@@ -35,6 +35,7 @@ MENU = [
     MenuPage(
         "decide", _("Inbox"), "admin:inbox", "jobs.view_case", "n-inbox", "cases/", InboxPage.as_view(), 20
     ),
+    MenuPage("decide", _("Approvals"), "admin:inbox", APPROVE, "approval", order=30, query=FOR_ME),
     MenuPage("watch", _("Jobs"), "admin:jobs", VIEW, "n-jobs", "jobs/", JobsPage.as_view(), 10),
     MenuPage(
         "watch",

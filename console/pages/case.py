@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console import casefile, environment, forms, inbox, kindred, wording
+from console import casefile, environment, forms, inbox, kindred, outages, wording
 from console.pages.base import Page
 from console.payload import Payload
 from jobs.models import AuditEntry, Case, EffectSlot, Job
@@ -102,6 +102,7 @@ class CasePage(Page):
         now = self.around.now
         seen = self.request.GET.get("seen", "")
         return {
+            "outage": outages.around(self.case),
             "owned": inbox.owned(self.case, now),
             "parked": inbox.parked(self.case, now),
             "me": self.request.user.get_username(),

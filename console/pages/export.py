@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from console import casefile, csvfile, inbox, outages, ranking, walk, wording
+from console import casefile, closed, csvfile, inbox, outages, providers, ranking, walk, wording
 from console.csvfile import CHUNK
 from console.pages import audit
 from console.pages.audit import AuditPage
-from console.pages.inbox import InboxPage, providers
+from console.pages.inbox import InboxPage
 from console.pages.jobs import ROW, JobsPage, rows
 
 Cells = Iterator[list[Any]]
@@ -34,7 +34,11 @@ class _Export:
         """Stream the list."""
         if self.refused():
             return HttpResponseRedirect(f"{reverse(f'admin:{self.name}')}?{request.GET.urlencode()}")
-        return csvfile.answer(self.name, self.columns, self.cells(), lambda: self.complete)
+        return csvfile.answer(self.name, self.heads(), self.cells(), lambda: self.complete)
+
+    def heads(self) -> list[str]:
+        """Return the names of the columns."""
+        return self.columns
 
     def refused(self) -> bool:
         """Whether the filters cannot be applied."""
@@ -78,18 +82,28 @@ class JobsExport(_Export, JobsPage):  # type: ignore[misc]  # it answers with a 
 
 
 class InboxExport(_Export, InboxPage):  # type: ignore[misc]  # it answers with a stream
-    """The open cases, each on a line of its own, in the order of the inbox."""
+    """The open cases, each on a line of its own, in the order of the inbox; or the closed ones, as listed."""
 
     name = "inbox"
     columns: ClassVar[list[str]] = [
         *("id", "lane", "label", "amount", "currency", "case", "effect_kind", "provider", "unknown_since"),
         *("sla_due_at", "owner", "parked_until", "evidence"),
     ]
+    of_closed: ClassVar[list[str]] = [
+        *("id", "label", "amount", "currency", "case", "effect_kind", "provider", "opened_at", "closed_at"),
+        *("closed_as", "verdict", "by", "approved_by", "reason"),
+    ]
+
+    def heads(self) -> list[str]:
+        return self.of_closed if self.filters.closed else self.columns
 
     def refused(self) -> bool:
         return bool(self.problems)
 
     def cells(self) -> Cells:
+        if self.filters.closed:
+            yield from self._ended()
+            return
         now, like = self.around.now, self.filters.form.cleaned_data["like"]
         found = ranking.rank(self.filters.qs, now)
         self.complete = not found.cut
@@ -99,10 +113,31 @@ class InboxExport(_Export, InboxPage):  # type: ignore[misc]  # it answers with 
                 case = line.case
                 yield [
                     *(case.id, line.lane, case.label, case.amount, case.currency, case.kind),
-                    *(case.effect_kind, providers([case.effect_kind])[case.effect_kind], case.opened_at),
+                    *(
+                        case.effect_kind,
+                        providers.named([case.effect_kind])[case.effect_kind],
+                        case.opened_at,
+                    ),
                     *(case.sla_due_at, case.owner if line.owned else "", case.parked_until),
                     casefile.evidence_class(case, line.inquiry),
                 ]
+
+    def _ended(self) -> Cells:
+        after, windows = self.filters.form.cleaned_data["after"], 0
+        while True:
+            stretch = closed.read(self.filters.qs, after=after, size=CHUNK)
+            for line in stretch.lines:
+                case, ruling = line.case, line.ruling
+                yield [
+                    *(case.id, case.label, case.amount, case.currency, case.kind, case.effect_kind),
+                    *(providers.named([case.effect_kind])[case.effect_kind], case.opened_at, case.closed_at),
+                    case.closed_as,
+                    *((ruling.verdict, ruling.by, ruling.approved_by, ruling.reason) if ruling else [""] * 4),
+                ]
+            after, windows = stretch.next, windows + stretch.cut
+            self.complete = after is None
+            if self.complete or windows == WINDOWS:
+                return
 
 
 class AuditExport(_Export, AuditPage):  # type: ignore[misc]  # it answers with a stream

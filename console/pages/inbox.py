@@ -15,20 +15,34 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views import View
 
-from console import environment, forms, inbox, ranking, saved, wording
+from console import (
+    bounded,
+    closed,
+    environment,
+    forms,
+    inbox,
+    kindred,
+    providers,
+    questions,
+    ranking,
+    saved,
+    wording,
+)
 from console.filters import CaseFilter
+from console.menu import FOR_ME
 from console.pages.base import Page
-from jobs import effect_kinds
 from jobs.operations.actor import APPROVE, RULE
+from jobs.operations.approvals import ME
 
-VIEWS: list[tuple[Any, dict[str, str]]] = [
-    (_("All open"), {}),
-    (_("Mine"), {"owner": "me"}),
-    (_("Nobody's"), {"owner": "nobody", "parked": "no"}),
-    (_("Parked"), {"parked": "yes"}),
+VIEWS: list[tuple[str, Any, dict[str, str]]] = [
+    ("", _("All open"), {}),
+    ("", _("Mine"), {"owner": "me"}),
+    ("", _("Nobody's"), {"owner": "nobody", "parked": "no"}),
+    (APPROVE, _("For my approval"), {"waiting": ME}),
+    ("", _("Parked"), {"parked": "yes"}),
+    ("", _("Closed"), {"state": "closed"}),
 ]
-"""The tabs: filters that are asked for all the time."""
-
+"""The tabs, each for who has its permission: filters that are asked for all the time."""
 
 DIALOGS: dict[str, tuple[type[Form], tuple[str, ...], Any]] = {
     "park": (
@@ -50,8 +64,8 @@ class InboxPage(Page):
     @cached_property
     def filters(self) -> CaseFilter:
         """The filters that the address names."""
-        user = self.request.user.get_username()
-        return CaseFilter(self.request.GET, inbox.open_cases(), user=user, now=self.around.now)
+        wanted = closed.cases() if self.request.GET.get("state") == "closed" else inbox.open_cases()
+        return CaseFilter(self.request.GET, wanted, request=self.request)
 
     @cached_property
     def problems(self) -> list[tuple[str, str]]:
@@ -61,21 +75,39 @@ class InboxPage(Page):
     def page(self) -> dict[str, Any]:
         """Return the tabs and the filter bar."""
         given = {name: values[0] for name, values in self.filters.active()}
-        tabs = [(label, "?" + urlencode(wanted), given == wanted) for label, wanted in VIEWS]
+        tabs = [
+            (label, "?" + urlencode(wanted), given == wanted, self._waiting(wanted))
+            for needed, label, wanted in VIEWS
+            if not needed or self.request.user.has_perm(needed)
+        ]
         return {
             "title": _("Inbox"),
+            "closed": self.filters.closed,
             "filters": self.filters,
+            "hidden": self._hidden(),
             "problems": self.problems,
             "active": [] if self.problems else self._active(),
             "tabs": tabs,
+            "for_me": FOR_ME if given.get("waiting") == ME else "",
             "export_url": "" if self.problems else f"{reverse('admin:inbox-export')}?{urlencode(self._kept)}",
             "views": saved.tabs(self.request, "inbox", "" if self.problems else urlencode(self._kept)),
             "park_field": _dialog_field("park"),
             "comment_field": _dialog_field("comment"),
         }
 
+    def _hidden(self) -> list[str]:
+        """Return the filters that the bar does not offer: places in the list, tabs, what would be refused."""
+        closed_only = self.filters.base_filters if self.filters.closed else ()
+        return ["after", "like", "shown", "state", *(n for n in closed_only if n not in CaseFilter.OF_CLOSED)]
+
+    def _waiting(self, wanted: dict[str, str]) -> bounded.Count | None:
+        """Return how many cases a tab has, where that was read for the menu already."""
+        if not wanted:
+            return inbox.waiting_here(self.request).count
+        return questions.count(questions.mine(self.request)) if "waiting" in wanted else None
+
     def _active(self) -> list[tuple[Any, str, str]]:
-        """Return (label, value, address without it) for each filter in use; an outage says itself."""
+        """Return (label, value, address without it) of each filter in use, but for what is said elsewhere."""
         fields = self.filters.form.fields
         return [
             (
@@ -84,7 +116,7 @@ class InboxPage(Page):
                 "?" + urlencode([pair for pair in self._kept if pair[0] != name]),
             )
             for name, value in self._kept
-            if name != "like"
+            if name not in ("like", "state")
         ]
 
     @property
@@ -95,13 +127,24 @@ class InboxPage(Page):
         """Return one page of the list."""
         if self.problems:
             return {"problems": self.problems, "http_status": 400}
+        if self.filters.closed:
+            return self._closed()
         clean, kept = self.filters.form.cleaned_data, self._kept
         now = self.around.now
-        stretch = inbox.read(self.filters.qs, now=now, after=clean["after"], like=clean["like"])
+        stretch = inbox.read(
+            self.filters.qs,
+            now=now,
+            after=clean["after"],
+            like=clean["like"],
+            each=bool(clean["waiting"]),
+            pins=clean["shown"],
+        )
         user = self.request.user
         plain = [pair for pair in kept if pair[0] != "like"]
         return {
             "stretch": stretch,
+            "anew_url": "?" + urlencode([*kept, *([("after", clean["after"])] if clean["after"] else [])]),
+            "for_me": FOR_ME if clean["waiting"] == ME else "",
             "filtered": bool(kept) or clean["after"] is not None,
             "like": clean["like"],
             "like_url": "?" + urlencode([*plain, ("like", "")]),
@@ -110,10 +153,25 @@ class InboxPage(Page):
             "back_url": "?" + urlencode([*kept, ("after", str(stretch.back))]) if stretch.back else "",
             "first_url": "?" + urlencode(kept) if clean["after"] else "",
             "ranked": ranking.READ,
+            "ends": kindred.closed_words(),
             "me": user.get_username(),
             "may_act": user.has_perm(RULE) or user.has_perm(APPROVE),
-            "providers": providers(line.case.effect_kind for line in stretch.lines),
+            "providers": providers.named(line.case.effect_kind for line in stretch.lines),
             "here": self.request.get_full_path(),
+        }
+
+    def _closed(self) -> dict[str, Any]:
+        """Return one page of the closed cases."""
+        after, kept = self.filters.form.cleaned_data["after"], self._kept
+        stretch = closed.read(self.filters.qs, after=after)
+        return {
+            "ended": stretch,
+            "window": closed.WINDOW,
+            "filtered": len(kept) > 1 or after is not None,
+            "next_url": "?" + urlencode([*kept, ("after", str(stretch.next))]) if stretch.next else "",
+            "first_url": "?" + urlencode(kept) if after else "",
+            "closed_url": "?" + urlencode({"state": "closed"}),
+            "me": self.request.user.get_username(),
         }
 
 
@@ -126,15 +184,6 @@ def _dialog_field(name: str) -> SafeString:
     return format_html_join("", "{}", ((render_to_string("console/case/field.html", row),) for row in rows))
 
 
-def providers(kinds: Any) -> dict[str, str]:
-    """Return whom each effect kind asks, as it declares; else the part of its name before the dot."""
-    found = {}
-    for name in kinds:
-        kind = effect_kinds.find(name)
-        found[name] = (kind.provider if kind else "") or name.partition(".")[0]
-    return found
-
-
 class NextCase(View):
     """Leads to the most pressing case that this person may take up; to the inbox where there is none."""
 
@@ -144,5 +193,16 @@ class NextCase(View):
         """Pass over the case that one comes from."""
         now = environment.surroundings(request).now
         than = forms.case_id(request.GET.get("after", ""))
-        found = inbox.following(request.user.get_username(), now, than=than)
-        return HttpResponseRedirect(reverse("admin:case", args=[found]) if found else reverse("admin:inbox"))
+        mine = [question.case_id for question in questions.mine(request)]
+        only = request.GET.get("waiting") == ME
+        found = inbox.following(
+            request.user.get_username(),
+            now,
+            than=than,
+            answers=mine,
+            asked=[question.case_id for question in questions.every(request)],
+            only=only,
+            first=not request.user.has_perm(RULE),
+        )
+        back = reverse("admin:inbox") + (f"?{FOR_ME}" if only else "")
+        return HttpResponseRedirect(reverse("admin:case", args=[found]) if found else back)

@@ -8,13 +8,15 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from console import charts, environment, figures, needs, wording
+from console import charts, environment, figures, needs, questions, wording
 from console.charts import Chart
 from console.figures import Bin
 from console.pages.base import Page
 from jobs.drills import kept
 from jobs.models import FenceRefusal, Job
 from jobs.models.drill import DrillKind
+from jobs.operations.actor import APPROVE
+from jobs.operations.approvals import ANYBODY, ME
 
 RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (
@@ -37,8 +39,14 @@ class OverviewPage(Page):
 
     def needs(self) -> dict[str, Any]:
         """Return what stands still until somebody acts, and whether there is any job at all."""
+        user, asked = self.request.user, []
+        sees, answers = user.has_perm("jobs.view_case"), user.has_perm(APPROVE)
+        if sees:
+            # Who may approve is told what waits for his word; anybody else, what waits for anybody's.
+            asked = questions.mine(self.request) if answers else questions.every(self.request)
         return {
-            "needs": needs.read(self.around, cases=self.request.user.has_perm("jobs.view_case")),
+            "needs": needs.read(self.around, cases=sees, questions=asked),
+            "waiting": ME if answers else ANYBODY,
             "shown": needs.SHOWN,
             "first_job": Job.objects.order_by("-id").values_list("id").first() is None,
         }

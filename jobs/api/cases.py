@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from functools import partial
 from typing import Any, ClassVar
 
 import django_filters
@@ -36,7 +35,7 @@ from jobs.api.view import View
 from jobs.ledger.clock import clock
 from jobs.models import Case, Proposal
 from jobs.models.case import CaseKind, Verdict
-from jobs.operations import cases, casework, docket, rulings
+from jobs.operations import approvals, cases, casework, docket, rulings
 from jobs.operations.casework import LONGEST_COMMENT, LONGEST_TAKE, LONGEST_WHY
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus, JobStatus
@@ -53,8 +52,12 @@ ENTRY: dict[str, schema.Schema] = {
     "owner": TEXT,
     "parked_until": maybe(INSTANT),
     "parked_why": TEXT,
+    "asked": maybe(
+        record({"verdict": schema.words(Verdict), "by": TEXT, "at": INSTANT, "expires_at": maybe(INSTANT)})
+    ),
     "job_id": ID,
     "effect_id": TEXT,
+    "closed_at": maybe(INSTANT),
     "closed_as": TEXT,
     "version": WHOLE,
 }
@@ -98,6 +101,8 @@ class CaseFilter(django_filters.FilterSet):
     effect_kind = filters.Exactly("effect_kind")
     owner = filters.OneOf(["me", "nobody"], method="by_owner")
     parked = filters.OneOf(["yes", "no"], method="by_parked")
+    sla = filters.OneOf(["breached"], method="by_sla")
+    waiting = filters.OneOf([approvals.ME, approvals.ANYBODY], method="by_waiting")
     job = filters.Uuid("job_id")
 
     class Meta:
@@ -112,6 +117,12 @@ class CaseFilter(django_filters.FilterSet):
 
     def by_parked(self, found: Any, _name: str, value: str) -> Any:
         return found.filter(narrowing.case_parked(value, clock()))
+
+    def by_sla(self, found: Any, _name: str, _value: str) -> Any:
+        return found.filter(narrowing.case_late(clock()), closed_at__isnull=True)
+
+    def by_waiting(self, found: Any, _name: str, value: str) -> Any:
+        return found.filter(approvals.narrowed(value, self.request.user, clock()))
 
 
 class TakeBody(Strict):
@@ -206,10 +217,17 @@ class CasesView(CaseBase):
     def get(self, request: Request) -> Response:
         query = request.query_params
         found = filters.narrow(
-            self.visible(Caller.of(request)), query, besides=paging.ROWS, by=CaseFilter, request=request
+            approvals.with_questions(self.visible(Caller.of(request))),
+            query,
+            besides=paging.ROWS,
+            by=CaseFilter,
+            request=request,
         )
         page = Paging.of(query, "cases").page(found, small=True)
-        return Response(page.document(request.path, partial(docket.entry, now=clock())))
+        now = clock()
+        return Response(
+            page.document(request.path, lambda case: docket.entry(case, now, approvals.asked_of(case, now)))
+        )
 
 
 class CaseView(CaseBase):

@@ -82,3 +82,8 @@ def whole(minutes: QuerySet[M]) -> QuerySet[M]:
 def open_effects(slots: QuerySet[M]) -> QuerySet[M]:
     """Keep the slots whose outcome is open: longest unchanged first (`effect_open`)."""
     return slots.filter(_Stated("status", f"%s IN ({_words(OPEN_EFFECT)})"))
+
+
+def unanswered(proposals: QuerySet[M]) -> QuerySet[M]:
+    """Keep the proposals that nobody has decided: by case (`proposal_open_once`)."""
+    return proposals.filter(_Stated("decision", "%s = ''"))

@@ -99,6 +99,12 @@ class Case(Protected):  # type: ignore[django-manager-missing]  # made at run ti
         )
         indexes = (
             models.Index("opened_at", condition=Q(closed_at__isnull=True), name="case_open"),
+            models.Index(
+                F("closed_at").desc(),
+                F("id").desc(),
+                condition=Q(closed_at__isnull=False),
+                name="case_closed",
+            ),
             models.Index(F("id").desc(), "effect_kind", name="case_newest"),
             models.Index("effect_kind", F("id").desc(), name="case_alike"),
         )

@@ -15,6 +15,8 @@ from jobs import effect_kinds, redact
 from jobs.models import Case
 from jobs.models.case import CaseKind
 from jobs.money import money
+from jobs.operations import approvals
+from jobs.operations.approvals import Asked
 from jobs.operations.cases import Offer, View
 from jobs.operations.printed import plain
 from jobs.sentences import sentence
@@ -28,7 +30,7 @@ def waiting(
     *, kinds: Iterable[str] = (), effect_kind: str = "", every: bool = False, limit: int
 ) -> QuerySet[Case]:
     """Return the cases that wait for a person, the oldest first; with `every` all cases, the newest first."""
-    cases = Case.objects.all()
+    cases = approvals.with_questions(Case.objects.all())
     if kinds:
         cases = cases.filter(kind__in=list(kinds))
     if effect_kind:
@@ -38,8 +40,8 @@ def waiting(
     return cases.filter(closed_at=None).order_by("opened_at", "id")[:limit]
 
 
-def entry(case: Case, now: datetime) -> dict[str, Any]:
-    """Return one line of the docket."""
+def entry(case: Case, now: datetime, asked: Asked | None) -> dict[str, Any]:
+    """Return one line of the docket; `asked` is what waits for a second person there."""
     return {
         "id": str(case.id),
         "kind": case.kind,
@@ -52,8 +54,10 @@ def entry(case: Case, now: datetime) -> dict[str, Any]:
         "owner": case.owner_at(now),
         "parked_until": case.parked_until,
         "parked_why": case.parked_why,
+        "asked": asked._asdict() if asked else None,
         "job_id": str(case.job_id),
         "effect_id": case.effect_id,
+        "closed_at": case.closed_at,
         "closed_as": case.closed_as,
         "version": case.version,
     }
@@ -67,7 +71,7 @@ def document(view: View, offers: Iterable[Offer]) -> dict[str, Any]:
     def payload(text: str) -> Any:
         return redact.strike(redact.mask(json.loads(text), masked), secrets)
 
-    return entry(view.case, view.now) | {
+    return entry(view.case, view.now, approvals.still(view.proposal, view.now)) | {
         "snapshot": view.snapshot,
         "now": view.now,
         "job_status": view.job.status,

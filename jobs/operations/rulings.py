@@ -24,7 +24,7 @@ from jobs.ledger.session import Session, transact
 from jobs.models import Case, EffectSlot, Job, Proposal
 from jobs.models.audit import Source
 from jobs.models.case import VERDICTS, CaseKind, Verdict
-from jobs.operations import cases
+from jobs.operations import approvals, cases
 from jobs.operations.actor import APPROVE, RULE, Actor, admit, person_of
 from jobs.operations.cases import Stop, View, look
 from jobs.operations.guards import needed
@@ -255,11 +255,14 @@ def _open_question(session: Session, proposal_id: uuid.UUID) -> tuple[Proposal, 
 
 
 def _not_self(proposal: Proposal, view: View, person: Actor) -> None:
-    asked_by = {proposal.by}
-    if proposal.verdict == Verdict.SEND:
-        asked_by = {person_of(proposal.by), person_of(view.job.enqueued_by)}
-    same = json.loads(proposal.asked).get("account") == str(person.user.pk)
-    if same or person.name in asked_by:
+    if approvals.is_own(
+        proposal.verdict,
+        proposal.by,
+        proposal.asked,
+        enqueued_by=view.job.enqueued_by,
+        name=person.name,
+        account=str(person.user.pk),
+    ):
         raise Refused("SELF_APPROVAL", user=person.name)
 
 

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from jobs.models import ApiToken, AuditEntry, Case, Comment, Proposal, Ruling
 from jobs.status import EffectStatus
+from tests import build
 from tests.api.caller import Api, operator, secret
-from tests.console.matters import alter
+from tests.console.matters import alter, stretch
 from tests.operations import scene
 
 
@@ -41,12 +42,39 @@ def test_cases_are_listed_narrowed_and_paged(ops):
     assert listed("kind=approval") == [ids[1]]
     assert listed(f"effect_kind={scene.PAY}&state=open&owner=nobody&parked=no&ordering=id") == ids
     assert [listed(query) for query in ("state=closed", "owner=me", "parked=yes")] == [[], [], []]
+    alter(matters[0].case, sla_due_at=timezone.now() - timedelta(seconds=1))
+    assert listed("sla=breached") == [ids[0]]
     assert listed(f"job={matters[0].job.id}") == [ids[0]]
     first = ops.look("/cases?limit=2").json()
     assert [case["id"] for case in first["results"]] == ids[:0:-1]
     assert [case["id"] for case in ops.get(first["next"]).json()["results"]] == ids[:1]
-    for query in ("owner=other", "kid=approval", "state=", "job=x", "count=bounded"):
+    for query in ("owner=other", "waiting=you", "sla=no", "kid=approval", "state=", "job=x", "count=bounded"):
         assert ops.look(f"/cases?{query}").status_code == 400, query
+
+
+def test_what_waits_for_a_second_person_is_listed_for_who_may_answer_it(ops, second):
+    asker = get_user_model().objects.get(username="operator")
+    ruling_ = scene.unknown(second_person="always")
+    ruling_.rule("did_not_happen", asker, now=build.at(200))
+    sending, quiet = scene.approval(), scene.unknown()
+    later = timezone.now() + timedelta(hours=1)
+    stretch(ruling_.case, later)
+
+    def listed(api, word):
+        rows = api.look(f"/cases?waiting={word}&ordering=id").json()["results"]
+        return {row["id"]: row["asked"]["verdict"] for row in rows}
+
+    both = {str(ruling_.case.id): "did_not_happen", str(sending.case.id): "send"}
+    assert listed(second, "me") == listed(second, "anybody") == listed(ops, "anybody") == both
+    assert listed(ops, "me") == {str(sending.case.id): "send"}
+    told = ops.look(f"/cases?job={quiet.job.id}").json()["results"][0]
+    assert (told["asked"], told["closed_at"]) == (None, None)
+    whole = ops.look(f"/cases/{ruling_.case.id}").json()
+    assert (whole["asked"]["by"], whole["proposal"]["by"]) == ("operator", "operator")
+    stretch(ruling_.case, timezone.now() - timedelta(seconds=1))
+    assert listed(second, "me") == {str(sending.case.id): "send"}
+    whole = ops.look(f"/cases/{ruling_.case.id}").json()
+    assert (whole["asked"], whole["proposal"]["by"]) == (None, "operator")
 
 
 def test_case_is_told_whole_with_what_may_be_ruled(ops):

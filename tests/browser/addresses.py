@@ -36,6 +36,7 @@ def pages(world: Built) -> dict[str, str]:
     return found | {
         "case": reverse("admin:case", args=[Case.objects.order_by("pk")[0].pk]),
         "case file": reverse("admin:casefile", args=[Case.objects.order_by("pk")[0].pk]),
+        "closed cases": reverse("admin:inbox") + "?state=closed",
         "found": reverse("admin:search") + "?q=INV",
         "no match": reverse("admin:jobs") + "?kind=nothing",
         "bad filter": reverse("admin:jobs") + "?statee=failed",

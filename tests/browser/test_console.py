@@ -13,7 +13,18 @@ from tests.browser.addresses import pages
 pytestmark = [pytest.mark.browser, pytest.mark.looks_alike]
 
 SAID_IN_CHINESE = (
-    *("index", "inbox", "case", "case file", "handover", "jobs", "job uncertain", "job running", "found"),
+    *(
+        "index",
+        "inbox",
+        "closed cases",
+        "case",
+        "case file",
+        "handover",
+        "jobs",
+        "job uncertain",
+        "job running",
+        "found",
+    ),
     *("queues", "workers", "refusals", "scheduler", "drain", "audit", "drills", "conversions", "preferences"),
 )
 SEEN = """() => [document.body.innerText, ...Array.from(

@@ -175,6 +175,42 @@ def test_lost_answer_becomes_a_ruling_by_two_people_and_one_charge(
     ]
 
 
+def test_second_person_is_led_from_the_overview_to_what_the_first_one_holds_and_asks(
+    window: Any, street: Provider
+) -> None:
+    case = lose_an_answer(street, "INV-7301", "310.00")
+    lose_an_answer(street, "INV-7302", "99000.00")
+    one = enter(window, "adjudicator", f"/cases/{case.pk}/")
+    one.get_by_role("button", name="Take").click()
+    expect(one.get_by_text("The case is yours.")).to_be_visible()
+    decide(one, "It did not happen", "Not in the statement of today.")
+    one.get_by_role("button", name="Ask the second person").click()
+    expect(one.get_by_text("waits for a second person; nothing has taken effect yet")).to_be_visible()
+    # Who asked is led on to what else there is, and is shown no tab of approvals.
+    one.get_by_role("link", name="Next case").click()
+    expect(one.get_by_role("heading", level=1)).to_contain_text("INV-7302")
+    one.goto("/cases/")
+    expect(one.get_by_role("link", name="Approvals")).to_have_count(0)
+    expect(one.locator("tr", has_text="INV-7301")).to_contain_text("you ask for “It did not happen”")
+
+    two = enter(window, "approver", "/")
+    asked = two.locator("#needs tr", has_text="approval waits")
+    expect(asked).to_contain_text("1 ruling")
+    asked.get_by_role("link", name="Open 1").click()
+    expect(two.locator(".tabs [aria-current]")).to_have_text("For my approval1")
+    expect(two.locator("#nav-sidebar [aria-current]")).to_have_text("Approvals1")
+    row = two.locator("tr[data-row]")
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text("adjudicator asks for “It did not happen”")
+    two.get_by_role("link", name="Next case").click()
+    expect(two.get_by_role("heading", level=1)).to_contain_text("INV-7301")
+    two.locator("#approve-reason").fill("I have read the same statement.")
+    two.get_by_role("button", name="Approve").click()
+    expect(two.get_by_text("Approved: “It did not happen”.")).to_be_visible()
+    two.get_by_role("link", name="Approvals").click()
+    expect(two.get_by_role("heading", name="Nothing waits for your approval")).to_be_visible()
+
+
 def test_of_two_who_rule_at_once_one_is_told_what_the_other_did(
     window: Any, street: Provider, told: list[str]
 ) -> None:

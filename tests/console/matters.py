@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 
 from jobs.ledger import cases, inquiries
-from jobs.models import Case, EffectSlot, Job
+from jobs.models import Case, EffectSlot, Job, Proposal
 from tests import build
 
 KIND = "tests.effect"
@@ -53,7 +53,10 @@ def open_case(
         assert Job.objects.uncertain(lease, "no answer came", now=opened).landed
     found: Case | None = Case.objects.filter(effect_id=effect, kind=kind).first()
     if found is None:
-        build.ledger(lambda s: cases.open_one(s, effect, kind), now=opened)
+        if kind == "approval":
+            build.ledger(lambda s: cases.ask_approval(s, effect, build.id_of(lease)), now=opened)
+        else:
+            build.ledger(lambda s: cases.open_one(s, effect, kind), now=opened)
         found = Case.objects.get(effect_id=effect, kind=kind)
     if sla is not None:
         alter(found, sla_due_at=build.at((opened - build.T0).total_seconds() + sla))
@@ -62,12 +65,21 @@ def open_case(
 
 def alter(case: Case, **columns: Any) -> None:
     """Write columns of a case by hand."""
-    field: Any = Case._meta.get_field
+    _write(Case, "id", case, columns)
+
+
+def stretch(case: Case, until: datetime) -> None:
+    """Let what is asked of a second person last until then: tests ask at an instant of long ago."""
+    _write(Proposal, "case_id", case, {"expires_at": until})
+
+
+def _write(model: Any, key: str, case: Case, columns: dict[str, Any]) -> None:
+    field = model._meta.get_field
     names = ", ".join(f"{name} = %s" for name in columns)
     values = [field(name).get_db_prep_save(value, connection) for name, value in columns.items()]
-    key = field("id").get_db_prep_save(case.pk, connection)
+    values.append(Case._meta.pk.get_db_prep_save(case.pk, connection))
     with connection.cursor() as cursor:
-        cursor.execute(f"UPDATE jobs_case SET {names} WHERE id = %s", [*values, key])
+        cursor.execute(f"UPDATE {model._meta.db_table} SET {names} WHERE {key} = %s", values)
 
 
 def evidence(case: Case, *, now: datetime = build.T0, **columns: Any) -> None:

@@ -10,10 +10,12 @@ import pytest
 from django.urls import reverse
 
 from console import csvfile, ranking
+from jobs import effect_kinds
 from jobs.models import Case, Job
 from tests import build
 from tests.console import matters, people
 from tests.console.test_escape import EVIL, entangle, spread
+from tests.operations import scene
 
 pytestmark = [pytest.mark.django_db, pytest.mark.looks_alike]
 
@@ -118,6 +120,25 @@ def test_cases_of_an_outage_stand_one_by_one_in_the_order_of_the_inbox(viewer, m
     one = rows_of(viewer, "inbox", f"?like={made[0].pk}")
     assert len(one) == 7
     assert len(rows_of(viewer, "inbox", "?least=5")) == 3
+
+
+def test_closed_cases_are_a_file_too_each_with_its_end(viewer, monkeypatch):
+    monkeypatch.setattr("console.pages.export.CHUNK", 2)
+    for n in range(5):
+        case = matters.open_case(label=f"case {n}")
+        matters.alter(case, closed_at=build.at(60 * n), closed_as="moot")
+    ruled = scene.unknown()
+    ruled.rule("happened", scene.user("ada", "rule_effect"), reason="seen in the statement")
+    matters.open_case(label="open")
+    head, first, *rows = rows_of(viewer, "inbox", "?state=closed")
+    said = dict(zip(head, first, strict=True))
+    assert [said[name] for name in ("id", "closed_as", "verdict", "by", "reason")] == [
+        str(ruled.of("unknown").pk),
+        *("ruled", "happened", "ada", "seen in the statement"),
+    ]
+    assert [row[head.index("label")] for row in rows] == [f"case {n}" for n in (4, 3, 2, 1, 0)]
+    assert len(rows_of(viewer, "inbox", "?state=closed&label=case+3")) == 2
+    effect_kinds.forget(scene.PAY)
 
 
 @pytest.mark.parametrize(("limit", "told"), [(3, False), (2, True)])

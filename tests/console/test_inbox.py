@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from console import inbox, outages, ranking
+from console import inbox, outages, providers, ranking
 from jobs.ledger.clock import clock
 from jobs.models import Case, SavedView
 from tests.console import matters
@@ -77,6 +77,8 @@ def test_inbox_that_is_empty_says_what_a_case_is(viewer):
     html = viewer.get(URL).content.decode()
     assert "Nothing waits for a ruling" in html
     assert "nobody knows what became of it" in html
+    assert 'href="/drills/practice/"' in html
+    assert 'href="/drills/"' in html.partition('id="result_list"')[0].partition("<main")[2]
 
 
 def test_filters_keep_what_they_say(browse):
@@ -95,6 +97,41 @@ def test_filters_keep_what_they_say(browse):
     assert labels(client, "?kind=conflict") == ["conflict"]
     assert len(labels(client, f"?effect_kind={conflict.effect_kind}")) == 4
     assert labels(client, "?effect_kind=another") == []
+
+
+def test_filter_by_time_limit_is_where_the_overview_leads(viewer):
+    matters.open_case(label="late", opened=ago(hours=2), sla=60)
+    matters.open_case(label="in time", opened=ago(hours=2))
+    assert labels(viewer, "?sla=breached") == ["late"]
+    row = viewer.get("/").content.decode().partition("past its SLA")[2].partition("</tr>")[0]
+    assert 'href="/cases/?sla=breached">Open 1<' in row
+
+
+def test_filter_by_provider_keeps_declared_ones_and_those_named_like_it(viewer):
+    kinds = ("payments.charge", "payments.odd", "smtp.send", "paymentsx.charge", "documents.deliver")
+    for kind in kinds:
+        matters.alter(matters.open_case(label=kind), effect_kind=kind)
+    shown = {kind: providers.named([kind])[kind] for kind in kinds}
+    assert shown["payments.charge"] != "payments"  # it declares whom it asks
+    for provider in {*shown.values(), "payments"}:
+        wanted = sorted(kind for kind in kinds if shown[kind] == provider)
+        assert sorted(labels(viewer, f"?provider={provider}")) == wanted, provider
+
+
+def test_filter_by_evidence_keeps_what_the_row_says_the_sender_met(viewer):
+    said = {
+        "no_connection": ("ConnectTimeout", "no connection"),
+        "broke": ("BrokenPipeError", "connection broke"),
+        "no_answer": ("ReadTimeout", "no answer in time"),
+        "unreadable": ("JSONDecodeError", "unreadable answer"),
+        "lost": ("", "sender lost"),
+    }
+    for word, (cause, _) in said.items():
+        matters.alter(matters.open_case(label=word), cause=cause)
+    matters.open_case("conflict", label="no unknown outcome")
+    for word, (_, shown) in said.items():
+        assert labels(viewer, f"?evidence={word}") == [word]
+        assert shown in viewer.get(f"{URL}?evidence={word}").content.decode().partition("<tbody>")[2]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +189,45 @@ def test_an_outage_is_one_line_that_opens_into_its_members(viewer):
     # Named by any of its members, even one that was ruled meanwhile.
     matters.alter(members[0], closed_at=clock(), closed_as="moot")
     assert labels(viewer, f"?like={members[0].pk}") == ["out 1", "out 2", "out 3", "out 4"]
+
+
+def test_case_of_an_outage_says_so_and_leads_to_the_others(viewer, monkeypatch):
+    monkeypatch.setattr(outages, "MANY", 3)
+    start = ago(hours=2)
+    cases = [
+        matters.open_case(label=f"out {n}", opened=start + timedelta(minutes=minutes))
+        for n, minutes in enumerate((0, 9, 18, 40, 49))
+    ]
+    for case in cases[:3]:
+        html = " ".join(viewer.get(f"{URL}{case.pk}/").content.decode().split())
+        assert "One of 3 like this since" in html
+        assert f'href="{URL}?like={case.pk}"' in html
+    assert len(labels(viewer, f"?like={cases[1].pk}")) == 3
+    matters.alter(cases[0], closed_at=clock(), closed_as="moot")
+    matters.open_case("conflict", label="another matter", opened=start + timedelta(minutes=10))
+    for case in cases:
+        assert "like this since" not in viewer.get(f"{URL}{case.pk}/").content.decode()
+
+
+def test_outage_of_a_case_is_the_one_that_the_list_shows(db, monkeypatch):
+    monkeypatch.setattr(outages, "MANY", 2)
+    start = ago(hours=5)
+    cases = [
+        matters.open_case(opened=start + timedelta(seconds=n * n * 50, microseconds=123457)) for n in range(9)
+    ]
+    groups = outages.groups(ranking.rank(inbox.open_cases(), clock()).oldest)
+    for case in cases:
+        group, told = groups.get(case.pk.hex), outages.around(case)
+        assert (told and told[0]) == (group and group.n)
+        assert group is None or told is None or abs((told[1] - group.since).total_seconds()) < 0.001
+    monkeypatch.setattr(ranking, "READ", 4)
+    assert outages.around(cases[-1]) is None
+
+
+def test_row_says_whom_the_effect_goes_to(viewer):
+    matters.open_case(label="one", target="card …1234")
+    html = viewer.get(URL).content.decode()
+    assert "to card …1234" in html
 
 
 def test_next_case_passes_over_what_is_parked_or_anothers(browse):

@@ -7,6 +7,7 @@ import pytest
 
 from console import pressing
 from jobs.ledger.clock import clock
+from jobs.operations import approvals
 from tests.console import matters
 from tests.console.test_queries import cost
 
@@ -18,7 +19,9 @@ def ago(**time):
 
 
 def told(now=None):
-    return [(m.what, m.effect_kind, m.count, dict(m.sums)) for m in pressing.matters(now or clock())]
+    now = now or clock()
+    found = [*pressing.matters(now), *pressing.approvals(approvals.waiting(now))]
+    return [(m.what, m.effect_kind, m.count, dict(m.sums)) for m in found]
 
 
 def open_of_each():

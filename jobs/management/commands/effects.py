@@ -14,7 +14,7 @@ from jobs.ledger.clock import clock
 from jobs.management import numbers, shell
 from jobs.models import Case, Proposal
 from jobs.models.case import CaseKind, Verdict
-from jobs.operations import cases, casework, docket, door, lookup, printed, rulings
+from jobs.operations import approvals, cases, casework, docket, door, lookup, printed, rulings
 from jobs.operations.rulings import Proposed
 
 PROPOSED = 5
@@ -80,7 +80,7 @@ class Command(shell.OperatorCommand):
             limit=options["limit"],
         )
         now = clock()
-        entries = [docket.entry(case, now) for case in found]
+        entries = [docket.entry(case, now, approvals.asked_of(case, now)) for case in found]
         self.tell({"cases": entries}, docket.listed(entries))
 
     def _show(self, options: dict[str, Any]) -> None:
