@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -16,7 +17,8 @@ from console.bounded import Count
 from jobs.ledger import indexed
 from jobs.ledger.counts import by_status
 from jobs.models import Job
-from jobs.narrowing import nth
+from jobs.searching import bounded as within
+from jobs.searching import ordered, window
 from jobs.status import CLAIMABLE, JobStatus
 
 WINDOW = 20_000
@@ -39,7 +41,7 @@ class Stretch:
 
 def older(
     matching: QuerySet[Job],
-    scope: QuerySet[Job],
+    scope: QuerySet[Any],
     *,
     before: uuid.UUID | None,
     size: int = SIZE,
@@ -47,14 +49,16 @@ def older(
 ) -> Stretch:
     """Return up to `size` jobs of `matching` older than `before`, out of the next `WINDOW` of `scope`.
 
+    The scope is jobs, or the rows of an attribute that all of `matching` have (jobs/searching.py).
+
     Where `all_match`, every job of the scope is meant: then no window is needed.
     """
     if before is not None:
-        matching, scope = matching.filter(id__lt=before), scope.filter(id__lt=before)
-    floor = None if all_match else nth(scope.order_by("-id"), WINDOW)
+        matching, scope = within(matching, "lt", before), within(scope, "lt", before)
+    floor = None if all_match else window(scope, WINDOW)
     if floor is not None:
-        matching = matching.filter(id__gte=floor)
-    rows = list(matching.order_by("-id")[: size + 1])
+        matching = within(matching, "gte", floor)
+    rows = list(ordered(matching, "-id")[: size + 1])
     newer = rows[0].id if rows and before is not None else None
     if len(rows) > size:
         return Stretch(rows[:size], older=rows[size - 1].id, newer=newer)
@@ -62,14 +66,14 @@ def older(
 
 
 def newer(
-    matching: QuerySet[Job], scope: QuerySet[Job], *, after: uuid.UUID, size: int = SIZE
+    matching: QuerySet[Job], scope: QuerySet[Any], *, after: uuid.UUID, size: int = SIZE
 ) -> Stretch | None:
     """Return up to `size` jobs just newer than `after`, newest first; None if the first page holds them."""
-    matching, scope = matching.filter(id__gt=after), scope.filter(id__gt=after)
-    ceiling = nth(scope.order_by("id"), WINDOW)
+    matching, scope = within(matching, "gt", after), within(scope, "gt", after)
+    ceiling = window(scope, WINDOW, "id")
     if ceiling is not None:
-        matching = matching.filter(id__lte=ceiling)
-    rows = list(matching.order_by("id")[: size + 1])
+        matching = within(matching, "lte", ceiling)
+    rows = list(ordered(matching, "id")[: size + 1])
     if len(rows) <= size and ceiling is None:
         return None
     cut = len(rows) <= size

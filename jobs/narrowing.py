@@ -70,6 +70,6 @@ def case_parked(word: str, now: datetime) -> Q:
     return later if word == "yes" else Q(parked_until__isnull=True) | Q(parked_until__lte=now)
 
 
-def nth(ordered: QuerySet[Any], number: int) -> Any:
+def nth(ordered: QuerySet[Any], number: int, key: str = "id") -> Any:
     """Return the id of the row at this place, where a bounded look ends; None where there are fewer."""
-    return next(iter(ordered.values_list("id", flat=True)[number - 1 : number]), None)
+    return next(iter(ordered.values_list(key, flat=True)[number - 1 : number]), None)

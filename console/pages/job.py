@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import F
 from django.db.models.functions import Length, Right
 from django.http import Http404
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console import history, machine, moves, timeline
@@ -116,6 +117,7 @@ class JobPage(Page):
         doubted = any(case.kind == CaseKind.UNKNOWN for case in found.values())
         return {
             "job": job,
+            "tag_url": f"{reverse('admin:jobs')}?tag=",
             "why": explain_many([job], around=self.around)[0],
             "marks": marks_of([job.id])[job.id],
             "since": _since(job, attempts),

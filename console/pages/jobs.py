@@ -18,10 +18,12 @@ from console import bounded, saved, walk
 from console.filters import JobFilter
 from console.pages.base import Page
 from console.walk import Stretch
+from jobs import handlers
 from jobs.explain import Explanation, explain_many
 from jobs.models import Attempt, FenceRefusal, Job
-from jobs.narrowing import nth
 from jobs.operations.plans import PERMISSIONS
+from jobs.searching import bounded as within
+from jobs.searching import window
 from jobs.status import AttemptStatus, JobStatus
 
 ROW = [
@@ -29,6 +31,7 @@ ROW = [
     "kind",
     "queue",
     "label",
+    "tags",
     "status",
     "wait_reason",
     "hold_reason",
@@ -127,6 +130,7 @@ class JobsPage(Page):
         return {
             "title": _("Jobs"),
             "filters": self.filters,
+            "arguments": handlers.searchable(),
             "active": [] if self.problems else self._active(),
             "problems": self.problems,
             "status_kept": [] if self.problems else self.request.GET.getlist("status"),
@@ -159,9 +163,9 @@ class JobsPage(Page):
 
     def _newer_than(self, top: uuid.UUID) -> bounded.Count:
         """Return how many matching jobs came in above the first that is shown, in one window of the walk."""
-        last = nth(self.filters.scope().filter(id__gt=top).order_by("id"), walk.WINDOW)
-        newer = self.filters.qs.filter(id__gt=top)
-        return bounded.count(newer.filter(id__lte=last) if last else newer, NEW)
+        last = window(within(self.filters.scope(), "gt", top), walk.WINDOW, "id")
+        newer = within(self.filters.qs, "gt", top)
+        return bounded.count(within(newer, "lte", last) if last else newer, NEW)
 
     def counts(self) -> dict[str, Any]:
         """Return how many jobs there are of each status; its word where something else is filtered by."""
@@ -200,16 +204,13 @@ class JobsPage(Page):
 
     def _stretch(self) -> Stretch:
         clean = self.filters.form.cleaned_data
-        scope = self.filters.scope()
-        # Within the scope, whose own condition leads along its index.
-        self.filters.queryset = scope.only(*ROW)
-        matching = self.filters.qs
+        matching, scope = self.filters.walked(*ROW)
         if clean["after"]:
             stretch = walk.newer(matching, scope, after=clean["after"])
             if stretch is not None:
                 return stretch
         if clean["top"] and not clean["before"]:  # what came since is counted, not shown
-            matching, scope = matching.filter(id__lte=clean["top"]), scope.filter(id__lte=clean["top"])
+            matching, scope = within(matching, "lte", clean["top"]), within(scope, "lte", clean["top"])
         return walk.older(matching, scope, before=clean["before"], all_match=self.filters.scope_is_all())
 
     def _plan_url(self) -> str:
@@ -241,7 +242,7 @@ class JobsPage(Page):
         """Return the beginnings of addresses that filter by one more value."""
         return {
             name: "?" + urlencode([*self._kept_except(name), (name, "")])
-            for name in ("queue", "worker", "kind")
+            for name in ("queue", "worker", "kind", "tag")
         }
 
 

@@ -23,10 +23,11 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from jobs.api import schema
+from jobs.api.filters import FEW
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
 from jobs.models import Job
-from jobs.narrowing import nth
+from jobs.searching import bounded, ordered, window
 
 ROWS = ("ordering", "limit", "cursor")
 PARAMETERS = (*ROWS, "count")
@@ -35,7 +36,6 @@ ORDERINGS = ("-id", "id")
 DEFAULT_ROWS = 50
 WINDOW = 20_000
 COUNTED = 10_000
-INDEXED = frozenset({"id", "parent_id", "parent", "hold_reason", "hold"})
 INDEXED_STATUSES = (
     frozenset({"running"}),
     frozenset({"blocked", "cancelled", "failed", "skipped", "uncertain"}),
@@ -78,43 +78,47 @@ class Paging:
         after = _read(str(query["cursor"]), _binding(what, query, ordering)) if "cursor" in query else None
         return cls(what, query, ordering, rows_of(query), after, "count" in query)
 
-    def page(self, jobs: Any, *, small: bool = False) -> Page:
+    def page(self, jobs: Any, *, small: bool = False, scope: Any = None) -> Page:
         """Return one page of `jobs`, at the price of at most WINDOW rows looked at.
 
-        `small` says that they are rows of another table, which needs no window.
+        Those of `scope`, where it is given: rows of an attribute that all these jobs have. `small` says that
+        they are rows of another table, which needs no window.
         """
         backwards = self.ordering.startswith("-")
-        rest = jobs.order_by(self.ordering)
-        if self.after is not None:
-            rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
-        edge = self._edge(backwards) if not small and self._is_slow(jobs) else None
+        rest = self._rest(jobs)
+        edge = self._edge(scope) if not small and (scope is not None or self._is_slow(jobs)) else None
         if edge is not None:
-            rest = rest.filter(**{"id__gte" if backwards else "id__lte": edge})
+            rest = bounded(rest, "gte" if backwards else "lte", edge)
         rows = list(rest[: self.limit + 1])
         if len(rows) > self.limit:
             rows.pop()
             return Page(rows, self._next(rows[-1].id))
         return Page(rows, self._next(edge) if edge is not None else None)
 
-    def count(self, jobs: Any) -> dict[str, Any]:
+    def count(self, jobs: Any, *, scope: Any = None) -> dict[str, Any]:
         """Return how many jobs there are, at most COUNTED; `exact` says whether that is all of them."""
-        floor = nth(Job.objects.order_by("-id"), 5 * WINDOW) if self._is_slow(jobs) else None
-        seen = jobs if floor is None else jobs.filter(id__gte=floor)
+        slow = scope is not None or self._is_slow(jobs)
+        floor = window(Job.objects.all() if scope is None else scope, 5 * WINDOW) if slow else None
+        seen = jobs if floor is None else bounded(jobs, "gte", floor)
         found = seen.order_by()[: COUNTED + 1].count()
         return {"value": min(found, COUNTED), "exact": found <= COUNTED and floor is None}
 
-    def _edge(self, backwards: bool) -> uuid.UUID | None:
-        """Return the last id of the window that begins after the cursor; None when the table ends before."""
-        rest = Job.objects.order_by(self.ordering)
+    def _rest(self, listed: Any) -> Any:
+        """Return what comes after the cursor, in order."""
         if self.after is not None:
-            rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
-        last: uuid.UUID | None = nth(rest, WINDOW)
+            listed = bounded(listed, "lt" if self.ordering.startswith("-") else "gt", self.after)
+        return ordered(listed, self.ordering)
+
+    def _edge(self, scope: Any) -> uuid.UUID | None:
+        """Return the last id of the window that begins after the cursor; None when the scope ends before."""
+        rest = self._rest(Job.objects.all() if scope is None else scope)
+        last: uuid.UUID | None = window(rest, WINDOW, self.ordering)
         return last
 
     def _is_slow(self, jobs: Any) -> bool:
         """Return whether finding a page of `jobs` could mean reading all of the table."""
         statuses = set(self.query.getlist("status"))
-        indexed = bool(INDEXED & set(self.query)) or (
+        indexed = bool(FEW & set(self.query)) or (
             bool(statuses) and any(statuses <= covered for covered in INDEXED_STATUSES)
         )
         return bool(jobs.query.where) and not indexed

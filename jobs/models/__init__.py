@@ -13,6 +13,7 @@ from jobs.models.queue import Queue
 from jobs.models.refusal import FenceRefusal
 from jobs.models.saved import SavedView
 from jobs.models.scheduler import Scheduler
+from jobs.models.search import SearchAttribute
 from jobs.models.token import ApiToken
 from jobs.models.worker import Worker
 
@@ -37,5 +38,6 @@ __all__ = [
     "Ruling",
     "SavedView",
     "Scheduler",
+    "SearchAttribute",
     "Worker",
 ]
