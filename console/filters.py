@@ -77,7 +77,8 @@ def _attribute(read: Callable[[str], Attribute], text: str) -> Attribute | None:
     try:
         return read(text) if text else None
     except Unsearchable as error:
-        raise ValidationError(_("Needed is %s.") % error) from None
+        text = str(error)
+        raise ValidationError(_("%s.") % (text[:1].upper() + text[1:])) from None
 
 
 class CursorField(forms.CharField):
@@ -222,7 +223,7 @@ class JobFilter(StrictFilterSet):
     def filter_queryset(self, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """Keep the jobs that all filters ask for."""
         jobs: QuerySet[Job] = super().filter_queryset(queryset)
-        return searching.having(jobs, self.attributes, along=self.way is not None)
+        return searching.having(jobs, self.attributes)
 
     @cached_property
     def attributes(self) -> list[Attribute]:
@@ -246,8 +247,11 @@ class JobFilter(StrictFilterSet):
     def walked(self, *columns: str) -> tuple[QuerySet[Job], QuerySet[Any]]:
         """Return the jobs asked for, with these columns, and the scope to walk them in."""
         scope = self.scope()
+        if self.way is not None:
+            jobs = super().filter_queryset(Job.objects.only(*columns))
+            return searching.having(jobs, [one for one in self.attributes if one != self.way]), scope
         # Within the scope, whose own condition leads along its index.
-        self.queryset = (scope if scope.model is Job else Job.objects.all()).only(*columns)
+        self.queryset = scope.only(*columns)
         return self.qs, scope
 
     def scope(self) -> QuerySet[Any]:

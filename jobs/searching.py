@@ -1,8 +1,8 @@
-"""Lists by tag and by argument: what may be asked for, and the way along the index of it, newest first.
+"""Lists by tag and by argument: what may be asked for, and the walk along the rows of one, newest first.
 
-A list walks by the job's id. Where it walks along the index of one attribute, that id is read off the row of
-the attribute: PostgreSQL knows that both are the same and sorts by either, but takes a bound of one for no
-bound of the other, and would begin each page at the newest job.
+Whether a job passes the other filters is asked row by row, in a subquery that no planner takes for a join. As
+a join, PostgreSQL went through the jobs where the tag was common, and knew nothing there of where the page
+begins: half a million rows were read for a page in the middle.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from django.db.models import F, Model, QuerySet
+from django.db.models import Model, OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from jobs import handlers, narrowing, search
@@ -21,8 +21,8 @@ M = TypeVar("M", bound=Model)
 Attribute = tuple[str, str]
 """Name and value: the path of an argument and what stands there, or search.TAG and a tag."""
 LONGEST = search.LONGEST_PATH + 1 + search.LONGEST_VALUE
-WAY = "attribute_job"
-"""The id of the job as the row of its attribute has it, where a list walks along those."""
+SHOWN = 30
+"""Declared arguments that a refusal names."""
 RARE = 20_000
 """Of two that are asked for at once, the one that fewer jobs have is walked along."""
 
@@ -42,15 +42,16 @@ def argument(text: str) -> Attribute:
     """Return the path and the value of `invoice=INV-17`; raises Unsearchable where no job could have it."""
     path, sign, value = text.partition("=")
     if not (path and sign and value):
-        raise Unsearchable(_("a path, “=” and a value, such as invoice=INV-17"))
+        raise Unsearchable(_("an argument is searched for by its path and its value, as invoice=INV-17"))
     if len(value) > search.LONGEST_VALUE:
-        raise Unsearchable(_("a value of at most %(most)s characters") % {"most": search.LONGEST_VALUE})
+        raise Unsearchable(_("a value has at most %(most)s characters") % {"most": search.LONGEST_VALUE})
     known = handlers.searchable()
     # A kind that only workers know has left rows.
     if path not in known and not SearchAttribute.objects.filter(name=path).exists():
         if not known:
             raise Unsearchable(_("no kind of job declares an argument to search by"))
-        raise Unsearchable(_("one of the declared arguments: %s") % ", ".join(known))
+        told = ", ".join(known[:SHOWN]) + (" …" if len(known) > SHOWN else "")
+        raise Unsearchable(_("no kind of job declares this argument to search by, but: %s") % told)
     return path, value
 
 
@@ -71,16 +72,35 @@ def is_common(attribute: Attribute) -> bool:
     return window(rows(attribute), RARE) is not None
 
 
-def having(jobs: QuerySet[Job], wanted: Sequence[Attribute], *, along: bool = True) -> QuerySet[Job]:
-    """Keep the jobs that have all of these; `along` the rows of the first, where a list is to walk there."""
-    for place, attribute in enumerate(wanted):
-        if along and place == 0:
-            name, value = attribute
-            jobs = jobs.filter(attributes__name=name, attributes__value=value)
-            jobs = jobs.alias(**{WAY: F("attributes__job_id")})
-        else:
-            jobs = jobs.filter(id__in=rows(attribute).values("job_id"))
+def having(jobs: QuerySet[Job], wanted: Sequence[Attribute]) -> QuerySet[Job]:
+    """Keep the jobs that have all of these."""
+    for attribute in wanted:
+        jobs = jobs.filter(id__in=rows(attribute).values("job_id"))
     return jobs
+
+
+def candidates(jobs: QuerySet[Job], scope: QuerySet[Any]) -> QuerySet[Any]:
+    """Return what there is to list: `jobs`, or the rows of an attribute (`scope`) that are of one."""
+    if scope.model is not SearchAttribute or not jobs.query.where:
+        return scope if scope.model is SearchAttribute else jobs
+    passes = jobs.filter(id=OuterRef("job_id")).order_by().values("id")[:1]
+    passing: QuerySet[Any] = scope.annotate(passes=Subquery(passes)).filter(passes__isnull=False)
+    return passing
+
+
+def first(
+    jobs: QuerySet[Job], listed: QuerySet[Any], size: int, order: str = "-id"
+) -> tuple[list[Job], list[uuid.UUID]]:
+    """Return the first of what `candidates` returned, narrowed since: the jobs, and where each of them lies.
+
+    A job that changes between two statements may be missing; its place is told all the same.
+    """
+    if listed.model is Job:
+        found = list(ordered(listed, order)[:size])
+        return found, [job.id for job in found]
+    places = list(ordered(listed, order).values_list("job_id", flat=True)[:size])
+    by_id = {job.id: job for job in jobs.filter(id__in=places)} if places else {}
+    return [by_id[place] for place in places if place in by_id], places
 
 
 def bounded(listed: QuerySet[M], bound: str, place: uuid.UUID) -> QuerySet[M]:
@@ -99,6 +119,4 @@ def window(listed: QuerySet[Any], size: int, order: str = "-id") -> Any:
 
 
 def _key(listed: QuerySet[Any]) -> str:
-    if listed.model is SearchAttribute:
-        return "job_id"
-    return WAY if WAY in listed.query.annotations else "id"
+    return "job_id" if listed.model is SearchAttribute else "id"

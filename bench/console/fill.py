@@ -37,6 +37,7 @@ from jobs.models import (
     Proposal,
     Queue,
     Ruling,
+    SearchAttribute,
     Worker,
 )  # fmt: skip
 from jobs.models.audit import Source
@@ -49,6 +50,7 @@ TABLES: tuple[tuple[type[models.Model], Callable[[Story], Iterator[Values]]], ..
     (Worker, beside.workers),
     (Queue, beside.queues),
     (Job, rows.jobs),
+    (SearchAttribute, rows.attributes),
     (Attempt, rows.attempts),
     (EffectSlot, matters.effects),
     (Case, matters.cases),

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -23,7 +23,7 @@ from jobs.explain import Explanation, explain_many
 from jobs.models import Attempt, FenceRefusal, Job
 from jobs.operations.plans import PERMISSIONS
 from jobs.searching import bounded as within
-from jobs.searching import window
+from jobs.searching import candidates, window
 from jobs.status import AttemptStatus, JobStatus
 
 ROW = [
@@ -149,6 +149,11 @@ class JobsPage(Page):
         """The page of the list that the address names."""
         return self._stretch()
 
+    @cached_property
+    def walked(self) -> tuple[QuerySet[Job], QuerySet[Any]]:
+        """The jobs that are asked for, and the scope to walk them in."""
+        return self.filters.walked(*ROW)
+
     def _pinned(self) -> str:
         """Return where the table refreshes itself: from the first job that it shows, lest it jump."""
         here = self.request.get_full_path()
@@ -163,8 +168,9 @@ class JobsPage(Page):
 
     def _newer_than(self, top: uuid.UUID) -> bounded.Count:
         """Return how many matching jobs came in above the first that is shown, in one window of the walk."""
-        last = window(within(self.filters.scope(), "gt", top), walk.WINDOW, "id")
-        newer = within(self.filters.qs, "gt", top)
+        matching, scope = self.walked
+        last = window(within(scope, "gt", top), walk.WINDOW, "id")
+        newer = within(candidates(matching, scope), "gt", top)
         return bounded.count(within(newer, "lte", last) if last else newer, NEW)
 
     def counts(self) -> dict[str, Any]:
@@ -204,13 +210,15 @@ class JobsPage(Page):
 
     def _stretch(self) -> Stretch:
         clean = self.filters.form.cleaned_data
-        matching, scope = self.filters.walked(*ROW)
+        matching, scope = self.walked
         if clean["after"]:
             stretch = walk.newer(matching, scope, after=clean["after"])
             if stretch is not None:
                 return stretch
         if clean["top"] and not clean["before"]:  # what came since is counted, not shown
-            matching, scope = within(matching, "lte", clean["top"]), within(scope, "lte", clean["top"])
+            scope = within(scope, "lte", clean["top"])
+            if scope.model is Job:
+                matching = within(matching, "lte", clean["top"])
         return walk.older(matching, scope, before=clean["before"], all_match=self.filters.scope_is_all())
 
     def _plan_url(self) -> str:

@@ -202,7 +202,7 @@ class CasesView(CaseBase):
         found = filters.narrow(
             self.visible(Caller.of(request)), query, besides=paging.ROWS, by=CaseFilter, request=request
         )
-        page = Paging.of(query, "cases").page(found, small=True)
+        page = Paging.of(query, "cases").small(found)
         return Response(page.document(request.path, partial(docket.entry, now=clock())))
 
 

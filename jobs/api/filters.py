@@ -124,7 +124,7 @@ def _attribute(read: Callable[[str], Attribute], text: str) -> Attribute | None:
     try:
         return read(text) if text else None
     except Unsearchable as error:
-        raise forms.ValidationError(_("needed is %s") % error) from None
+        raise forms.ValidationError(str(error)) from None
 
 
 class AnyOf(django_filters.Filter):
@@ -226,8 +226,7 @@ class JobFilter(django_filters.FilterSet):
         return jobs  # both together, once all others are applied
 
     def filter_queryset(self, queryset: Any) -> Any:
-        jobs = super().filter_queryset(queryset)
-        return searching.having(jobs, self.attributes, along=self.scope is not None)
+        return searching.having(super().filter_queryset(queryset), self.attributes)
 
     @cached_property
     def attributes(self) -> list[Attribute]:
@@ -235,10 +234,12 @@ class JobFilter(django_filters.FilterSet):
         clean = self.form.cleaned_data
         return searching.rarest_first([found for found in (clean["arg"], clean["tag"]) if found])
 
-    @cached_property
-    def scope(self) -> Any:
-        """The rows of an attribute that all of these jobs have, where they are to be walked along those."""
-        return searching.rows(self.attributes[0]) if self.attributes and not FEW & set(self.data) else None
+    def walked(self) -> tuple[Any, Any]:
+        """Return the jobs asked for, and the scope to walk them in: all jobs, or the rows of an attribute."""
+        if not self.attributes or FEW & set(self.data):
+            return self.qs, Job.objects.all()
+        jobs = super().filter_queryset(self.queryset.all())
+        return searching.having(jobs, self.attributes[1:]), searching.rows(self.attributes[0])
 
     class Meta:
         model = Job

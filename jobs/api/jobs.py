@@ -45,9 +45,9 @@ class JobsView(View):
         asked_for = filters.read(caller.jobs(), request.query_params, besides=PARAMETERS)
         asked = Paging.of(request.query_params)
         with reading(Job.objects.db):
-            jobs, scope = asked_for.qs, asked_for.scope
-            page = asked.page(jobs, scope=scope)
-            counted = {"count": asked.count(jobs, scope=scope)} if asked.counts else {}
+            jobs, scope = asked_for.walked()
+            page = asked.page(jobs, scope)
+            counted = {"count": asked.count(jobs, scope)} if asked.counts else {}
         return Response(page.document(request.path, job_in_list) | counted)
 
     def post(self, request: Request) -> Response:

@@ -50,16 +50,17 @@ def newest(
     if statuses:
         matching = matching.filter(status__in=[JobStatus(status) for status in statuses])
     wanted = searching.rarest_first(attributes)
-    matching = _older(searching.having(matching, wanted), before)
+    matching = searching.having(matching, wanted[1:])
+    scope: QuerySet[Any] = searching.rows(wanted[0]) if wanted else Job.objects.all()
+    listed = _older(searching.candidates(matching, scope), before)
     floor = None
     if wanted or not statuses or not INDEXED.issuperset(statuses):
-        scope: QuerySet[Any] = searching.rows(wanted[0]) if wanted else Job.objects.all()
         floor = searching.window(_older(scope, before), WINDOW)
     if floor is not None:
-        matching = searching.bounded(matching, "gte", floor)
-    rows = list(searching.ordered(matching, "-id")[: limit + 1])
-    if len(rows) > limit:
-        return Page(rows[:limit], rows[limit - 1].id, cut=False)
+        listed = searching.bounded(listed, "gte", floor)
+    rows, places = searching.first(matching, listed, limit + 1)
+    if len(places) > limit:
+        return Page([row for row in rows if row.id != places[limit]], places[limit - 1], cut=False)
     return Page(rows, floor, cut=floor is not None)
 
 

@@ -175,7 +175,7 @@ def _attributes(options: dict[str, Any]) -> list[searching.Attribute]:
         try:
             found += [read(options[name])] if options[name] is not None else []
         except searching.Unsearchable as error:
-            raise InvalidJob(f"--{name}", _("needed is %s") % error) from None
+            raise InvalidJob(f"--{name}", str(error)) from None
     return found
 
 
