@@ -231,6 +231,10 @@ class JobFilter(StrictFilterSet):
         clean = self.form.cleaned_data
         return searching.rarest_first([found for found in (clean["arg"], clean["tag"]) if found])
 
+    def has_few(self, most: int) -> bool:
+        """Whether a tag or an argument is asked for that so many jobs have at most."""
+        return bool(self.attributes) and searching.window(searching.rows(self.attributes[0]), most) is None
+
     @cached_property
     def way(self) -> Attribute | None:
         """The attribute along whose rows the list is walked; none where fewer jobs are found otherwise."""

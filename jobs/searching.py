@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Model, OuterRef, QuerySet, Subquery
+from django.db.models.lookups import IsNull
 from django.utils.translation import gettext as _
 
 from jobs import handlers, narrowing, search
@@ -73,9 +74,15 @@ def is_common(attribute: Attribute) -> bool:
 
 
 def having(jobs: QuerySet[Job], wanted: Sequence[Attribute]) -> QuerySet[Job]:
-    """Keep the jobs that have all of these."""
+    """Keep the jobs that have all of these.
+
+    What few have leads to the jobs; of what many have each job is asked, or all of its rows would be read.
+    """
     for attribute in wanted:
-        jobs = jobs.filter(id__in=rows(attribute).values("job_id"))
+        if is_common(attribute):
+            jobs = jobs.filter(_there(rows(attribute).filter(job_id=OuterRef("id"))))
+        else:
+            jobs = jobs.filter(id__in=rows(attribute).values("job_id"))
     return jobs
 
 
@@ -83,9 +90,13 @@ def candidates(jobs: QuerySet[Job], scope: QuerySet[Any]) -> QuerySet[Any]:
     """Return what there is to list: `jobs`, or the rows of an attribute (`scope`) that are of one."""
     if scope.model is not SearchAttribute or not jobs.query.where:
         return scope if scope.model is SearchAttribute else jobs
-    passes = jobs.filter(id=OuterRef("job_id")).order_by().values("id")[:1]
-    passing: QuerySet[Any] = scope.annotate(passes=Subquery(passes)).filter(passes__isnull=False)
+    passing: QuerySet[Any] = scope.filter(_there(jobs.filter(id=OuterRef("job_id"))))
     return passing
+
+
+def _there(found: QuerySet[Any]) -> IsNull:
+    """Say that there is such a row, in a way that is no join to any planner."""
+    return IsNull(Subquery(found.order_by().values(_key(found))[:1]), False)
 
 
 def first(

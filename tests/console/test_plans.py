@@ -58,10 +58,12 @@ def test_plan_for_a_filter_is_counted_made_confirmed_and_followed(operator):
     assert "The plan has ended: it is done." in text_of(again)
 
 
-def test_plan_by_tag_takes_the_jobs_that_have_it(operator):
+def test_plan_by_tag_takes_the_jobs_that_have_it_and_counts_few_of_them_exactly(operator, monkeypatch):
     ids = [build.id_of(build.job(JobStatus.FAILED, tags=["vip"])) for _ in range(2)]
     failed(2)
-    assert "Retry 2" in text_of(operator.get(f"{NEW}?tag=vip"))
+    monkeypatch.setattr(plancounts, "LOOKED", 3)
+    failed(4)
+    assert "Retry 2 " in text_of(operator.get(f"{NEW}?tag=vip"))
     assert prepare(operator, "?tag=vip").status_code == 302
     plan = Plan.objects.get()
     assert plan.filters == [["tag", "vip"]]
