@@ -246,6 +246,7 @@ def test_filters_in_use_are_shown_and_lead_on(viewer, searched):
     assert '<a class="tag" href="?status=pending&amp;arg=invoice%3DINV-1&amp;tag=money">money</a>' in html
     job_page = viewer.get(reverse("admin:job", args=[searched[0].job_id])).content.decode()
     assert f'<a class="tag" href="{reverse("admin:jobs")}?tag=vip">vip</a>' in job_page
+    assert f'<a class="tag" href="{reverse("admin:jobs")}?arg=invoice%3DINV-0">invoice=INV-0</a>' in job_page
 
 
 def test_list_of_a_row_with_many_tags_shows_the_first(viewer):

@@ -113,7 +113,7 @@ class Command(shell.OperatorCommand):
 
     def _index(self, options: dict[str, Any]) -> None:
         done = sum(indexing.index(options["kind"], using=options["database"]), indexing.Indexed())
-        text = _("%(jobs)s jobs looked at: %(added)s search attributes added, %(removed)s removed.")
+        text = _("Jobs looked at: %(jobs)s. Search attributes added: %(added)s, removed: %(removed)s.")
         self.tell({"kind": options["kind"], **done._asdict()}, [text % done._asdict()])
 
     # -- acting -------------------------------------------------------------------------------------------
