@@ -20,7 +20,6 @@ from jobs.status import CLAIMABLE, IDLE, TERMINAL, HoldReason, JobStatus, WaitRe
 if TYPE_CHECKING:
     from jobs.models.attempt import Attempt
     from jobs.models.effect import EffectSlot
-    from jobs.models.search import SearchAttribute
 
 TERMINAL_WORDS = sorted(TERMINAL)
 CLAIMABLE_WORDS = sorted(CLAIMABLE)
@@ -94,7 +93,6 @@ class Job(Protected):  # type: ignore[django-manager-missing]  # protected manag
 
     attempts: models.Manager[Attempt]
     effects: models.Manager[EffectSlot]
-    attributes: models.Manager[SearchAttribute]
 
     class Meta:
         ordering = ()

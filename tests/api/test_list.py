@@ -320,6 +320,8 @@ def test_pages_by_tag_show_each_job_once_and_look_at_its_rows_only(
         shown = [uuid.UUID(job) for page in pages for job in page]
         assert shown == sorted(expected, reverse=ordering == "-id")
         assert len(pages) <= 5
+        if window > 2:
+            assert len(pages) == len(expected), "a page holds what passes, not what was looked at"
 
 
 STEPS = st.lists(st.sampled_from(["insert", "delete", "cancel", "retry"]), max_size=4)

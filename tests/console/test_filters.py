@@ -232,8 +232,8 @@ def test_path_that_nothing_declares_is_told_those_that_are_declared(viewer, sear
     assert "invoice" in html
     handlers.forget("tests.searched")
     # Its rows are there, and a worker knows the kind.
-    assert "No job matches" not in table(viewer, "arg=invoice=INV-1")
-    assert "No job matches" in table(viewer, "arg=invoice=INV-9")
+    assert table(viewer, "arg=customer.id=1").count('data-label="Attempt"') == 2
+    assert "No job matches" in table(viewer, "arg=customer.id=9")
 
 
 def test_filters_in_use_are_shown_and_lead_on(viewer, searched):

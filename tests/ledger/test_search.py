@@ -317,7 +317,9 @@ def test_revision_between_read_and_lay_is_what_is_found(monkeypatch):
 # -- the way along the index --------------------------------------------------------------------------
 
 
-def test_two_attributes_are_looked_for_by_the_rarer():
+@pytest.mark.parametrize("rare", [1, 2, 20_000])
+def test_jobs_are_those_that_have_all_however_many_have_each(monkeypatch, rare):
+    monkeypatch.setattr(searching, "RARE", rare)
     declare("n")
     for n in range(4):
         enqueue({"n": n}, tags=["vip"])
