@@ -86,8 +86,8 @@ class Builder:
 
     def enqueue(self, kind: str, arguments: Mapping[str, Any], ago: float, **options: Any) -> uuid.UUID:
         """Enqueue one job that long ago."""
-        usual = {"max_attempts": 5, "enqueued_by": "token billing-api", "tags": TAGS.get(kind, ())}
-        given = Options(**usual | options)
+        usual = {"max_attempts": 5, "enqueued_by": "token billing-api"}
+        given = Options(**{**usual, "tags": TAGS.get(kind, ()), **options})
         done = Job.objects.enqueue(kind, arguments, options=given, now=self.ago(ago))
         return uuid.UUID(str(done.job_id))
 
