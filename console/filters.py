@@ -6,7 +6,9 @@ An ignored filter shows everything, and the reader takes it for what was asked.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 import django_filters
@@ -19,7 +21,7 @@ from django.utils.translation import gettext_lazy
 
 from console import casefile, pinned, providers, questions, walk
 from console.environment import surroundings
-from jobs import narrowing
+from jobs import narrowing, search, searching
 from jobs.ledger import indexed
 from jobs.ledger.clock import clock
 from jobs.models import AuditEntry, Case, FenceRefusal, Job
@@ -27,6 +29,7 @@ from jobs.models.audit import WIDTHS
 from jobs.models.case import CaseKind
 from jobs.operations import approvals
 from jobs.outcomes import REASONS
+from jobs.searching import Attribute, Unsearchable
 from jobs.status import CLAIMABLE, HoldReason, JobStatus
 
 
@@ -56,6 +59,28 @@ class IdField(forms.CharField):
         if found is None:
             raise ValidationError(_("A job's id, or at least the first four of its hexadecimal digits."))
         return found
+
+
+class TagField(forms.CharField):
+    """A tag, whole. Cleans to the attribute to look for."""
+
+    def clean(self, value: Any) -> Any:
+        return _attribute(searching.tag, super().clean(value))
+
+
+class ArgumentField(forms.CharField):
+    """`invoice=INV-17`: an argument that a kind declares, and all of its value. Cleans to the attribute."""
+
+    def clean(self, value: Any) -> Any:
+        return _attribute(searching.argument, super().clean(value))
+
+
+def _attribute(read: Callable[[str], Attribute], text: str) -> Attribute | None:
+    try:
+        return read(text) if text else None
+    except Unsearchable as error:
+        text = str(error)
+        raise ValidationError(_("%s.") % (text[:1].upper() + text[1:])) from None
 
 
 class CursorField(forms.CharField):
@@ -98,9 +123,9 @@ class NumberField(forms.CharField):
 
 
 class _Filter(django_filters.Filter):  # type: ignore[misc]  # django-filter has no types
-    def __init__(self, field_class: type[forms.Field], **more: Any) -> None:
+    def __init__(self, field_class: type[forms.Field], *, max_length: int = 100, **more: Any) -> None:
         self.field_class = field_class
-        super().__init__(max_length=100, **more)
+        super().__init__(max_length=max_length, **more)
 
 
 class StrictFilterSet(django_filters.FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -159,6 +184,14 @@ class JobFilter(StrictFilterSet):
     queue = _text(gettext_lazy("Queue"))
     worker = _text(gettext_lazy("Worker"), method="by_worker")
     key = _text(gettext_lazy("Key"), method="by_key")
+    tag = _Filter(TagField, max_length=search.LONGEST_TAG, label=gettext_lazy("Tag"), method="not_here")
+    arg = _Filter(
+        ArgumentField,
+        max_length=searching.LONGEST,
+        label=gettext_lazy("Argument"),
+        method="not_here",
+        widget=forms.TextInput(attrs={"placeholder": "invoice=INV-17", "list": "arguments"}),
+    )
     error_code = _text(gettext_lazy("Error code"))
     age = _Filter(AgeField, label=gettext_lazy("Age"), method="by_age")
     label = _text(gettext_lazy("Label holds"), lookup_expr="icontains")
@@ -199,12 +232,53 @@ class JobFilter(StrictFilterSet):
         """Keep the jobs that this may be the id, the key or a part of the label of."""
         return jobs.filter(narrowing.anything(value))
 
-    def not_here(self, jobs: QuerySet[Job], _name: str, _value: uuid.UUID) -> QuerySet[Job]:
-        """A place in the list is no filter: the walk begins there."""
+    def not_here(self, jobs: QuerySet[Job], _name: str, _value: Any) -> QuerySet[Job]:
+        """The walk begins at a place in the list; tag and argument are one filter together."""
         return jobs
 
-    def scope(self) -> QuerySet[Job]:
-        """Return the jobs that an index finds by itself and that hold every match: what the walk counts."""
+    def filter_queryset(self, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        """Keep the jobs that all filters ask for."""
+        jobs: QuerySet[Job] = super().filter_queryset(queryset)
+        return searching.having(jobs, self.attributes)
+
+    @cached_property
+    def attributes(self) -> list[Attribute]:
+        """What the jobs are to have, the rarest first."""
+        clean = self.form.cleaned_data
+        return searching.rarest_first([found for found in (clean["arg"], clean["tag"]) if found])
+
+    def has_few(self, most: int) -> bool:
+        """Whether a tag or an argument is asked for that so many jobs have at most."""
+        return bool(self.attributes) and searching.window(searching.rows(self.attributes[0]), most) is None
+
+    @cached_property
+    def way(self) -> Attribute | None:
+        """The attribute along whose rows the list is walked; none where fewer jobs are found otherwise."""
+        clean = self.form.cleaned_data
+        if not self.attributes or clean["hold"] or clean["parent"] or clean["id"]:
+            return None
+        first = self.attributes[0]
+        if len(clean["status"]) == 1 and searching.is_common(first):
+            of_status = self._of_status(clean["status"][0])
+            if of_status is not None and searching.window(of_status, walk.WINDOW) is None:
+                return None
+        return first
+
+    def walked(self, *columns: str) -> tuple[QuerySet[Job], QuerySet[Any]]:
+        """Return the jobs asked for, with these columns, and the scope to walk them in."""
+        scope = self.scope()
+        if self.way is not None:
+            jobs = super().filter_queryset(Job.objects.only(*columns))
+            return searching.having(jobs, [one for one in self.attributes if one != self.way]), scope
+        # Within the scope, whose own condition leads along its index.
+        self.queryset = scope.only(*columns)
+        return self.qs, scope
+
+    def scope(self) -> QuerySet[Any]:
+        """Return what an index finds by itself and holds every match: what the walk counts.
+
+        Jobs, or the rows of an attribute that all of them have.
+        """
         jobs: QuerySet[Job] = Job.objects.all()
         clean = self.form.cleaned_data
         if clean["hold"]:
@@ -213,21 +287,26 @@ class JobFilter(StrictFilterSet):
             return jobs.filter(parent=clean["parent"])
         if clean["id"]:
             return jobs.filter(id__range=clean["id"])
+        if self.way is not None:
+            return searching.rows(self.way)
         if len(clean["status"]) != 1:  # several statuses would have to be sorted together
             return jobs
-        status = clean["status"][0]
+        scope = self._of_status(clean["status"][0])
+        return jobs if scope is None else scope
+
+    def _of_status(self, status: str) -> QuerySet[Job] | None:
+        """Return the jobs of one status by an index of it; None where there is none, or too many of them."""
         if status in CLAIMABLE:
             few = walk.few_claimable(status)
-            return jobs if few is None else jobs.filter(id__in=few)
-        scope = walk.along_index(status)
-        return jobs if scope is None else scope
+            return None if few is None else Job.objects.filter(id__in=few)
+        return walk.along_index(status)
 
     def scope_is_all(self) -> bool:
         """Whether every job of the scope is one that is asked for."""
         asked = {name for name, _values in self.active()}
         statuses = self.form.cleaned_data["status"]
         one = asked == {"status"} and len(statuses) == 1 and walk.along_index(statuses[0]) is not None
-        return one or not asked
+        return one or asked in ({"tag"}, {"arg"}) or not asked
 
 
 class RefusalFilter(StrictFilterSet):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -16,7 +17,8 @@ from console.bounded import Count
 from jobs.ledger import indexed
 from jobs.ledger.counts import by_status
 from jobs.models import Job
-from jobs.narrowing import nth
+from jobs.searching import bounded as within
+from jobs.searching import candidates, first, window
 from jobs.status import CLAIMABLE, JobStatus
 
 WINDOW = 20_000
@@ -39,7 +41,7 @@ class Stretch:
 
 def older(
     matching: QuerySet[Job],
-    scope: QuerySet[Job],
+    scope: QuerySet[Any],
     *,
     before: uuid.UUID | None,
     size: int = SIZE,
@@ -47,34 +49,38 @@ def older(
 ) -> Stretch:
     """Return up to `size` jobs of `matching` older than `before`, out of the next `WINDOW` of `scope`.
 
-    Where `all_match`, every job of the scope is meant: then no window is needed.
+    The scope is jobs, or the rows of an attribute (jobs/searching.py). Where `all_match`, every job of it is
+    meant: then no window is needed.
     """
+    listed = candidates(matching, scope)
     if before is not None:
-        matching, scope = matching.filter(id__lt=before), scope.filter(id__lt=before)
-    floor = None if all_match else nth(scope.order_by("-id"), WINDOW)
+        listed, scope = within(listed, "lt", before), within(scope, "lt", before)
+    floor = None if all_match else window(scope, WINDOW)
     if floor is not None:
-        matching = matching.filter(id__gte=floor)
-    rows = list(matching.order_by("-id")[: size + 1])
-    newer = rows[0].id if rows and before is not None else None
-    if len(rows) > size:
-        return Stretch(rows[:size], older=rows[size - 1].id, newer=newer)
-    return Stretch(rows, older=floor, newer=newer, cut=floor is not None)
+        listed = within(listed, "gte", floor)
+    jobs, places = first(matching, listed, size + 1)
+    newer = places[0] if places and before is not None else None
+    if len(places) > size:
+        kept = [job for job in jobs if job.id != places[size]]
+        return Stretch(kept, older=places[size - 1], newer=newer)
+    return Stretch(jobs, older=floor, newer=newer, cut=floor is not None)
 
 
 def newer(
-    matching: QuerySet[Job], scope: QuerySet[Job], *, after: uuid.UUID, size: int = SIZE
+    matching: QuerySet[Job], scope: QuerySet[Any], *, after: uuid.UUID, size: int = SIZE
 ) -> Stretch | None:
     """Return up to `size` jobs just newer than `after`, newest first; None if the first page holds them."""
-    matching, scope = matching.filter(id__gt=after), scope.filter(id__gt=after)
-    ceiling = nth(scope.order_by("id"), WINDOW)
+    listed, scope = within(candidates(matching, scope), "gt", after), within(scope, "gt", after)
+    ceiling = window(scope, WINDOW, "id")
     if ceiling is not None:
-        matching = matching.filter(id__lte=ceiling)
-    rows = list(matching.order_by("id")[: size + 1])
-    if len(rows) <= size and ceiling is None:
+        listed = within(listed, "lte", ceiling)
+    jobs, places = first(matching, listed, size + 1, "id")
+    if len(places) <= size and ceiling is None:
         return None
-    cut = len(rows) <= size
-    rows = rows[:size][::-1]
-    return Stretch(rows, older=rows[-1].id if rows else after, newer=ceiling if cut else rows[0].id, cut=cut)
+    cut = len(places) <= size
+    places = places[:size][::-1]
+    jobs = [job for job in jobs[::-1] if job.id in places]
+    return Stretch(jobs, older=places[-1] if places else after, newer=ceiling if cut else places[0], cut=cut)
 
 
 def along_index(status: str) -> QuerySet[Job] | None:

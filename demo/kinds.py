@@ -34,6 +34,8 @@ for _trouble in converter.Trouble:
     max_attempts=3,
     backoff=Backoff(base=2, cap=60),
     label="{name} to {to}",
+    tags=("document",),
+    search=("name", "to"),
     owner="demonstration",
     runbook="docs/demo.md",
 )

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from uuid_utils import uuid7
 
-from jobs import canon, errors, handlers, redact, traceparent
+from jobs import canon, errors, handlers, redact, search, traceparent
 from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY, Handler, Options
 from jobs.outcomes import Ending, InvalidJob, Lease
 from jobs.retry import Backoff
@@ -57,6 +57,8 @@ def rows(
             "input": text,
             "input_digest": digest,
         }
+        if handler is not None and handler.search:
+            made["attributes"] = search.read(handler.search, arguments_)
         if unique_key is not None:
             made["unique_key"] = _key("unique_key", unique_key)
         found.append(made)
@@ -98,8 +100,15 @@ def _shared(kind: str, given: Options) -> tuple[Handler | None, str | None, dict
             "deadline_at": instant("deadline_at", given.deadline_at),
             "lease_seconds": (handler.lease if handler else None) or settings.INTERLOCK["LEASE_SECONDS"],
             "max_attempts": attempts,
+            "tags": " ".join(_tags(handler, given)),
         },
     )
+
+
+def _tags(handler: Handler | None, given: Options) -> tuple[str, ...]:
+    """Return the kind's tags and those of the call."""
+    own = search.tags(given.tags) if given.tags != () else ()
+    return search.tags([*handler.tags, *own]) if handler and handler.tags else own
 
 
 def arguments(kind: str, value: Mapping[str, Any]) -> tuple[str, str]:

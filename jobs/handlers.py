@@ -21,6 +21,7 @@ from string import Formatter
 from typing import Any
 
 from jobs import redact
+from jobs import search as searching
 from jobs.outcomes import Enqueued, InvalidJob, KeyConflict
 from jobs.retry import Backoff
 
@@ -53,6 +54,7 @@ class Options:
     max_attempts: int | None = None
     enqueued_by: str = ""
     traceparent: str = ""
+    tags: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Handler:
     max_wait_total: float = 7 * 86400.0
     label: str = ""
     redact: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     owner: str = ""
     runbook: str = ""
@@ -181,6 +185,8 @@ def job(
     max_wait_total: float = 7 * 86400.0,
     label: str = "",
     redact: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    search: Sequence[str] = (),
     aliases: Sequence[str] = (),
     owner: str = "",
     runbook: str = "",
@@ -189,6 +195,7 @@ def job(
 
     `lease` and `timeout` in whole seconds and seconds; `redact` are dotted paths of arguments that people
     must not see; `label` is a format string over the arguments; `aliases` are former names still in rows.
+    Lists find its jobs by `tags`, which all of them have, and by the arguments at the dotted paths `search`.
     Raises ValueError at import for what could not work at run time.
     """
 
@@ -205,6 +212,8 @@ def job(
             max_wait_total=max_wait_total,
             label=label,
             redact=tuple(redact),
+            tags=_listed(name, "tags", tags),
+            search=_listed(name, "search", search),
             aliases=tuple(aliases),
             owner=owner,
             runbook=runbook,
@@ -244,11 +253,27 @@ def _check(handler: Handler) -> None:
     if not LEAST_PRIORITY <= handler.priority <= MOST_PRIORITY:
         between = f"{LEAST_PRIORITY} and {MOST_PRIORITY}"
         raise ValueError(f"kind {handler.name}: priority must lie between {between}, not {handler.priority}")
+    _check_search(handler)
     for parameter in inspect.signature(handler.function).parameters.values():
         if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
             raise ValueError(
                 f"kind {handler.name}: {parameter.name}: arguments are stored by name, so name them"
             )
+
+
+def _listed(kind: str, field: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Return what is to be a list of texts. One text is a list of its letters, which nobody means."""
+    if isinstance(given, str):
+        raise ValueError(f"kind {kind}: {field}: a list of texts, not {given!r}")
+    return tuple(given)
+
+
+def _check_search(handler: Handler) -> None:
+    try:
+        searching.tags(handler.tags)
+        searching.check(handler.search, handler.redact)
+    except ValueError as error:
+        raise ValueError(f"kind {handler.name}: {error}") from None
 
 
 def find(kind: str) -> Handler | None:
@@ -260,6 +285,11 @@ def hidden_paths(kind: str) -> tuple[str, ...]:
     """Return what a kind declares of its input as not for people's eyes; nothing where it is not known."""
     handler = find(kind)
     return handler.redact if handler else ()
+
+
+def searchable() -> list[str]:
+    """Return the paths of arguments that some kind of this process declares as searchable, sorted."""
+    return sorted({path for handler in _handlers.values() for path in handler.search})
 
 
 def secrets_of(kind: str, text: str) -> set[str]:

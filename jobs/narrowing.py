@@ -75,6 +75,6 @@ def case_late(now: datetime) -> Q:
     return Q(sla_due_at__lte=now)
 
 
-def nth(ordered: QuerySet[Any], number: int) -> Any:
+def nth(ordered: QuerySet[Any], number: int, key: str = "id") -> Any:
     """Return the id of the row at this place, where a bounded look ends; None where there are fewer."""
-    return next(iter(ordered.values_list("id", flat=True)[number - 1 : number]), None)
+    return next(iter(ordered.values_list(key, flat=True)[number - 1 : number]), None)

@@ -21,6 +21,11 @@ _IN_TEXT = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
+def names_secret(key: str) -> bool:
+    """Return whether what stands under this name is masked wherever it stands."""
+    return _SECRET_KEY.search(key) is not None
+
+
 def mask(value: Any, paths: Iterable[str] = ()) -> Any:
     """Return a copy of a JSON value with secrets masked.
 

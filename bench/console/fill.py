@@ -39,6 +39,7 @@ from jobs.models import (
     Queue,
     Ruling,
     Scheduler,
+    SearchAttribute,
     Worker,
 )  # fmt: skip
 from jobs.models.audit import Source
@@ -52,6 +53,7 @@ TABLES: tuple[tuple[type[models.Model], Callable[[Story], Iterator[Values]]], ..
     (Worker, beside.workers),
     (Queue, beside.queues),
     (Job, rows.jobs),
+    (SearchAttribute, rows.attributes),
     (Attempt, rows.attempts),
     (EffectSlot, matters.effects),
     (Case, matters.cases),

@@ -12,8 +12,20 @@ from django.urls import reverse
 from django.utils import timezone
 
 from bench.console.matters import CHARGE, OUTAGE, REFUND
-from bench.console.story import KIND, QUEUES, RARE_ERROR, RARE_KIND, RARE_QUEUE, worker
+from bench.console.story import (
+    COMMON_TAG,
+    INVOICE,
+    KIND,
+    QUEUES,
+    RARE_ERROR,
+    RARE_KIND,
+    RARE_QUEUE,
+    RARE_TAG,
+    TAG,
+    worker,
+)  # fmt: skip
 from console import bounded, inbox
+from jobs import searching
 from jobs.models import AuditEntry, Case, EffectSlot, Evidence, FenceRefusal, Job, Plan, RaiseProposal
 from jobs.models.case import CaseKind
 from jobs.models.plan import PlanState
@@ -137,6 +149,29 @@ def _jobs() -> Iterator[Page]:
     yield page("jobs", "a worker that there never was", worker="nobody")
     yield page("jobs", "a key", key="order-300")
     yield page("jobs", "a concurrency key", key="account-77")
+    for about, tag in (("half of the jobs", COMMON_TAG), ("a tenth of them", TAG), ("a rare one", RARE_TAG)):
+        yield page("jobs", f"tag, {about}", tag=tag)
+    tagged = searching.rows(searching.tag(COMMON_TAG)).order_by("job_id")
+    yield page("jobs", "tag, the oldest", tag=COMMON_TAG, before=_nth(tagged, 40).job_id)
+    yield page("jobs", "tag, the way back", tag=COMMON_TAG, after=_nth(tagged, 40).job_id)
+    yield page("jobs", "tag, region", tag=TAG, region="table")
+    yield page("jobs", "a tag that there never was", tag="no-such-tag")
+    for tag in (COMMON_TAG, RARE_TAG):
+        yield page("jobs", f"tag {tag}, failed", tag=tag, status="failed")
+        yield page("jobs", f"tag {tag}, pending", tag=tag, status="pending")
+        yield page("jobs", f"tag {tag}, succeeded", tag=tag, status="succeeded")
+        yield page("jobs", f"tag {tag}, a common kind", tag=tag, kind="billing.settle")
+        yield page("jobs", f"tag {tag}, a rare kind", tag=tag, kind=RARE_KIND)
+        yield page("jobs", f"tag {tag}, a rare error", tag=tag, error_code=RARE_ERROR[0])
+        yield page("jobs", f"tag {tag}, a label that there never was", tag=tag, label="no such label")
+    yield page("jobs", "tag, of the last hour", tag=TAG, age="<1h")
+    yield page("jobs", "tag, older than a week", tag=TAG, age=">7d")
+    yield page("jobs", "tag, on hold", tag=COMMON_TAG, hold="any")
+    one = searching.rows((INVOICE, _first(Job.objects.order_by("id")).label))
+    yield page("jobs", "argument", arg=f"{INVOICE}={_first(one).value}")
+    yield page("jobs", "argument and tag", arg=f"{INVOICE}={_first(one).value}", tag=COMMON_TAG)
+    yield page("jobs", "argument that there never was", arg=f"{INVOICE}=none")
+    yield page("jobs", "argument that nothing declares", answer=400, arg="nothing=1")
     yield page("jobs", "the last hour", age="<1h")
     yield page("jobs", "older than a week", age=">7d")
     yield page("jobs", "label", label="INV-2026")
@@ -256,6 +291,10 @@ def _plans() -> Iterator[Page]:
         "on hold": {"hold": "any"},
         "a worker's": {"worker": worker(3)},
         "a key": {"key": "order-300"},
+        "a rare tag": {"tag": RARE_TAG},
+        "a common tag": {"tag": COMMON_TAG},
+        "a common tag, failed": {"tag": COMMON_TAG, "status": "failed"},
+        "an argument": {"arg": f"{INVOICE}={_newest('failed').label}"},
         "label": {"label": "INV-2026"},
         "label, finds nothing": {"label": "no such label"},
         "search, finds nothing": {"q": "no such thing"},

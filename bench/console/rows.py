@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from bench.console.story import KIND, Story, Tale
+from bench.console.story import INVOICE, KIND, Story, Tale
 from jobs.models.case import CaseKind
 from jobs.status import CLAIMABLE, TERMINAL, AttemptStatus, HoldReason, JobStatus, WaitReason
 
@@ -44,10 +44,11 @@ def jobs(story: Story) -> Iterator[Values]:
             "kind": tale.kind,
             "queue": tale.queue,
             "label": tale.label,
+            "tags": " ".join(tale.tags),
             "status": tale.status.value,
             "priority": (-10, 0, 0, 0, 0, 0, 0, 10)[tale.mix >> 7 & 7],
             "state_version": 1 + 2 * tale.attempts,
-            "input": f'{{"customer":{tale.mix % 100_000},"invoice":"{tale.label}"}}',
+            "input": f'{{"customer":{tale.mix % 100_000},"{INVOICE}":"{tale.label}"}}',
             "input_digest": DIGEST,
             "enqueued_by": "token shop-api",
             "created_at": moment(tale.created),
@@ -60,6 +61,15 @@ def jobs(story: Story) -> Iterator[Values]:
             "parent_id": story.parent_of(tale),
         }
         yield row | _standing(story, tale)
+
+
+def attributes(story: Story) -> Iterator[Values]:
+    """Yield a row for each tag, and for each argument that the kinds declare."""
+    number = 0
+    for tale in story.tales():
+        for name, value in (*(("", tag) for tag in tale.tags), (INVOICE, tale.label)):
+            number += 1
+            yield {"id": number, "job_id": tale.id, "name": name, "value": value}
 
 
 def _standing(story: Story, tale: Tale) -> Values:

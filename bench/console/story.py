@@ -27,6 +27,9 @@ RARE_ERROR = ("PROVIDER_REGION_LOST", "the region has no endpoint")
 RARE_KIND, RARE_QUEUE = "ledger.close_year", "year-end"
 LARGE_QUEUES = ("billing", "mail", "render", "reports", "images", "documents", "imports", "exports")
 QUEUES = (*LARGE_QUEUES, *(f"tenant-{n:02}" for n in range(30)))
+COMMON_TAG, TAG, RARE_TAG = "eu", "vip", "year-2019"
+INVOICE = "invoice"
+"""The argument that all jobs are found by; documents have another label, and so another value."""
 VERBS = ("settle", "post", "archive", "generate")
 KIND = "documents.convert"
 CHILDREN = 1000
@@ -80,6 +83,12 @@ class Tale:
             self.kind = "billing.settle"
         else:
             self.kind = KIND if queue == "documents" else f"{queue}.{VERBS[(mix >> 9) % 4]}"
+
+    @property
+    def tags(self) -> list[str]:
+        """A common tag on half of the jobs, another on a tenth, a rare one."""
+        worn = {COMMON_TAG: self.mix >> 2 & 1, TAG: self.mix % 10 == 3, RARE_TAG: self.rare}
+        return [tag for tag, on in worn.items() if on]
 
     @property
     def error(self) -> tuple[str, str]:

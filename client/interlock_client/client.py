@@ -31,6 +31,12 @@ class Job:
         return cls(uuid.UUID(body["id"]), body["status"], body["state_version"], body)
 
     @property
+    def tags(self) -> Sequence[str]:
+        """The tags that it was enqueued with, and those of its kind."""
+        found: Sequence[str] = self.fields["tags"]
+        return found
+
+    @property
     def result(self) -> Any:
         """The result of a succeeded job, as far as this caller may see it."""
         return self.fields.get("result")
@@ -38,7 +44,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Enqueue:
-    """One job to add. `options` are members of the body, as `queue`, `delay` or `label`."""
+    """One job to add. `options` are members of the body, as `queue`, `delay`, `label` or `tags`."""
 
     kind: str
     arguments: Mapping[str, Any] = field(default_factory=dict)

@@ -54,23 +54,22 @@ class JobsExport(_Export, JobsPage):  # type: ignore[misc]  # it answers with a 
 
     name = "jobs"
     columns: ClassVar[list[str]] = [
-        *("id", "kind", "label", "key", "status", "why", "queue", "attempts", "max_attempts", "worker"),
-        *("rescued", "fenced", "enqueued_at", "started_at", "finished_at"),
+        *("id", "kind", "label", "tags", "key", "status", "why", "queue", "attempts", "max_attempts"),
+        *("worker", "rescued", "fenced", "enqueued_at", "started_at", "finished_at"),
     ]
 
     def refused(self) -> bool:
         return bool(self.problems)
 
     def cells(self) -> Cells:
-        scope = self.filters.scope()
-        self.filters.queryset = scope.only(*ROW)
-        matching, before, windows = self.filters.qs, None, 0
+        matching, scope = self.filters.walked(*ROW)
+        before, windows = None, 0
         while True:
             stretch = walk.older(matching, scope, before=before, size=CHUNK)
             for row in rows(stretch.jobs, self.around):
                 job = row.job
                 yield [
-                    *(job.id, job.kind, job.label, job.unique_key, job.status),
+                    *(job.id, job.kind, job.label, job.tags, job.unique_key, job.status),
                     *(wording.why(row.why, self.around.now), job.queue, job.attempts_used, job.max_attempts),
                     *(job.worker_id, row.marks.rescued, row.marks.fenced),
                     *(job.created_at, job.started_at, job.finished_at),

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import F
 from django.db.models.functions import Length, Right
 from django.http import Http404
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console import history, machine, moves, timeline
@@ -19,7 +21,7 @@ from console.pages.base import Page
 from console.pages.jobs import marks_of, rows
 from console.pages.refusals import shown
 from console.payload import Payload
-from jobs import errors, handlers
+from jobs import errors, handlers, search
 from jobs.errors import ErrorCode
 from jobs.explain import explain_many
 from jobs.models import Attempt, Case, EffectSlot, FenceRefusal, Job, Worker
@@ -118,6 +120,8 @@ class JobPage(Page):
         doubted = any(case.kind == CaseKind.UNKNOWN for case in found.values())
         return {
             "job": job,
+            "tag_url": f"{reverse('admin:jobs')}?tag=",
+            "found_by": _found_by(job, handler),
             "why": explain_many([job], around=self.around)[0],
             "marks": marks_of([job.id])[job.id],
             "since": _since(job, attempts),
@@ -202,6 +206,13 @@ class JobPage(Page):
         return Attempt.objects.only("id", "result", "result_digest", "generation", "finished_at").get(
             pk=self.subject.result_commit_id
         )
+
+
+def _found_by(job: Job, handler: handlers.Handler | None) -> list[tuple[str, str]]:
+    """Return the arguments that lists find the job by, as they are typed, and where each leads."""
+    found = search.read(handler.search, job.arguments) if handler and handler.search else {}
+    typed = [f"{path}={value}" for path, value in found.items()]
+    return [(text, f"{reverse('admin:jobs')}?{urlencode({'arg': text})}") for text in typed]
 
 
 def _since(job: Job, attempts: list[Any]) -> datetime:

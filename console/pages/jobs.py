@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -18,10 +18,12 @@ from console import bounded, saved, walk
 from console.filters import JobFilter
 from console.pages.base import Page
 from console.walk import Stretch
+from jobs import handlers
 from jobs.explain import Explanation, explain_many
 from jobs.models import Attempt, FenceRefusal, Job
-from jobs.narrowing import nth
 from jobs.operations.plans import PERMISSIONS
+from jobs.searching import bounded as within
+from jobs.searching import candidates, window
 from jobs.status import AttemptStatus, JobStatus
 
 ROW = [
@@ -29,6 +31,7 @@ ROW = [
     "kind",
     "queue",
     "label",
+    "tags",
     "status",
     "wait_reason",
     "hold_reason",
@@ -128,6 +131,7 @@ class JobsPage(Page):
         return {
             "title": _("Jobs"),
             "filters": self.filters,
+            "arguments": handlers.searchable(),
             "active": [] if self.problems else self._active(),
             "problems": self.problems,
             "status_kept": [] if self.problems else self.request.GET.getlist("status"),
@@ -146,6 +150,11 @@ class JobsPage(Page):
         """The page of the list that the address names."""
         return self._stretch()
 
+    @cached_property
+    def walked(self) -> tuple[QuerySet[Job], QuerySet[Any]]:
+        """The jobs that are asked for, and the scope to walk them in."""
+        return self.filters.walked(*ROW)
+
     def _pinned(self) -> str:
         """Return where the table refreshes itself: from the first job that it shows, lest it jump."""
         here = self.request.get_full_path()
@@ -160,9 +169,10 @@ class JobsPage(Page):
 
     def _newer_than(self, top: uuid.UUID) -> bounded.Count:
         """Return how many matching jobs came in above the first that is shown, in one window of the walk."""
-        last = nth(self.filters.scope().filter(id__gt=top).order_by("id"), walk.WINDOW)
-        newer = self.filters.qs.filter(id__gt=top)
-        return bounded.count(newer.filter(id__lte=last) if last else newer, NEW)
+        matching, scope = self.walked
+        last = window(within(scope, "gt", top), walk.WINDOW, "id")
+        newer = within(candidates(matching, scope), "gt", top)
+        return bounded.count(within(newer, "lte", last) if last else newer, NEW)
 
     def counts(self) -> dict[str, Any]:
         """Return how many jobs there are of each status; its word where something else is filtered by."""
@@ -201,16 +211,15 @@ class JobsPage(Page):
 
     def _stretch(self) -> Stretch:
         clean = self.filters.form.cleaned_data
-        scope = self.filters.scope()
-        # Within the scope, whose own condition leads along its index.
-        self.filters.queryset = scope.only(*ROW)
-        matching = self.filters.qs
+        matching, scope = self.walked
         if clean["after"]:
             stretch = walk.newer(matching, scope, after=clean["after"])
             if stretch is not None:
                 return stretch
         if clean["top"] and not clean["before"]:  # what came since is counted, not shown
-            matching, scope = matching.filter(id__lte=clean["top"]), scope.filter(id__lte=clean["top"])
+            scope = within(scope, "lte", clean["top"])
+            if scope.model is Job:
+                matching = within(matching, "lte", clean["top"])
         return walk.older(matching, scope, before=clean["before"], all_match=self.filters.scope_is_all())
 
     def _plan_url(self) -> str:
@@ -242,7 +251,7 @@ class JobsPage(Page):
         """Return the beginnings of addresses that filter by one more value."""
         return {
             name: "?" + urlencode([*self._kept_except(name), (name, "")])
-            for name in ("queue", "worker", "kind", "error_code")
+            for name in ("queue", "worker", "kind", "error_code", "tag")
         }
 
 

@@ -89,7 +89,8 @@ class PreparePlan(Act):
     @cached_property
     def counts(self) -> dict[PlanAction, Glance]:
         """How many jobs each action that this person may do would take, as far as a glance tells."""
-        actions, picked = may(self.request.user), bool(self.picked)
+        actions = may(self.request.user)
+        picked = bool(self.picked) or self.filters.has_few(plancounts.LOOKED)
         return plancounts.counts(actions, self.jobs(), filters=self.words, picked=picked)
 
     def jobs(self) -> QuerySet[Job]:

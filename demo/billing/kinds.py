@@ -18,6 +18,8 @@ from jobs.retry import Backoff
     max_attempts=8,
     backoff=Backoff(base=2, cap=300),
     label="{invoice}, {amount} {currency}, {account}",
+    tags=("money",),
+    search=("invoice", "account"),
     owner="demonstration",
     runbook="docs/demo.md",
 )
@@ -42,6 +44,8 @@ def charge(ctx: Context, invoice: str, account: str, amount: str, currency: str)
     timeout=60,
     max_attempts=8,
     label="Reminder of {invoice} to {to}",
+    tags=("money", "mail"),
+    search=("invoice",),
     owner="demonstration",
     runbook="docs/demo.md",
 )

@@ -223,7 +223,7 @@ class CasesView(CaseBase):
             by=CaseFilter,
             request=request,
         )
-        page = Paging.of(query, "cases").page(found, small=True)
+        page = Paging.of(query, "cases").small(found)
         now = clock()
         return Response(
             page.document(request.path, lambda case: docket.entry(case, now, approvals.asked_of(case, now)))

@@ -11,10 +11,10 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from jobs import handlers
+from jobs import handlers, search
 from jobs.admission import MOST_ATTEMPTS
 from jobs.api.auth import Caller
-from jobs.api.fields import Choice, Id, Instant, Object, Seconds, Strict, Text, Whole
+from jobs.api.fields import Choice, Id, Instant, Object, Seconds, Several, Strict, Text, Whole
 from jobs.api.problems import Problem, refused
 from jobs.api.shape import RECEIPT
 from jobs.api.strictjson import pointer
@@ -27,6 +27,16 @@ RESERVED = "idempotency:"
 """Keys made of an Idempotency-Key begin so; a body may not name one, or it could take another caller's."""
 SILENT_AFTER = timedelta(seconds=90)
 DIFFERENCES = 50
+
+
+class Tags(Several):
+    """Texts; a tuple of them, because a batch looks up by what they hold which options are alike."""
+
+    def __init__(self) -> None:
+        super().__init__(Text(most=search.LONGEST_TAG), most=search.MOST_TAGS, least=0, required=False)
+
+    def to_internal_value(self, data: Any) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(super().to_internal_value(data))
 
 
 class EnqueueBody(Strict):
@@ -43,6 +53,7 @@ class EnqueueBody(Strict):
     unique_key = Text(required=False)
     unique_scope = Choice(["unfinished", "ever"], required=False)
     label = Text(required=False)  # type: ignore[assignment]  # a field of ours that is named as one of its own
+    tags = Tags()
     parent_id = Id(required=False)
     max_attempts = Whole(least=1, most=MOST_ATTEMPTS, required=False)
 

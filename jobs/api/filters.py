@@ -5,7 +5,8 @@ django-filter reads declared names only, so a misspelt one would return everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,7 +16,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from jobs import handlers, narrowing
+from jobs import handlers, narrowing, search, searching
 from jobs.api import schema
 from jobs.api.fields import parse_instant, parse_uuid
 from jobs.api.problems import Problem
@@ -24,10 +25,15 @@ from jobs.handlers import LEAST_PRIORITY, MOST_PRIORITY
 from jobs.ledger import indexed
 from jobs.ledger.clock import clock
 from jobs.models import Job
+from jobs.searching import Attribute, Unsearchable
 from jobs.status import HoldReason, JobStatus, WaitReason
 
 REPEATS = 50
 """How often one name may be repeated, where any of its values will do."""
+
+
+FEW = frozenset({"id", "parent_id", "parent", "hold_reason", "hold"})
+"""What is found by an index of its own, and is never many (see Job.Meta.indexes)."""
 
 
 class InstantField(forms.Field):
@@ -100,6 +106,27 @@ class AgeField(forms.Field):
         return found
 
 
+class TagField(forms.CharField):
+    """A tag, whole."""
+
+    def clean(self, value: Any) -> Any:
+        return _attribute(searching.tag, super().clean(value))
+
+
+class ArgumentField(forms.CharField):
+    """`invoice=INV-17`: an argument that a kind declares, and all of its value."""
+
+    def clean(self, value: Any) -> Any:
+        return _attribute(searching.argument, super().clean(value))
+
+
+def _attribute(read: Callable[[str], Attribute], text: str) -> Attribute | None:
+    try:
+        return read(text) if text else None
+    except Unsearchable as error:
+        raise forms.ValidationError(str(error)) from None
+
+
 class AnyOf(django_filters.Filter):
     """Matches any of the values given."""
 
@@ -126,6 +153,14 @@ class Uuid(django_filters.Filter):
 
 class Whole(django_filters.Filter):
     field_class = WholeField
+
+
+class Found(django_filters.Filter):
+    """By what the index of tags and arguments holds; `longest` is how long it may be said."""
+
+    def __init__(self, field_class: type[forms.Field], longest: int) -> None:
+        self.field_class = field_class
+        super().__init__(strip=False, max_length=longest, method="by_attribute")
 
 
 class Age(django_filters.Filter):
@@ -165,6 +200,8 @@ class JobFilter(django_filters.FilterSet):
     worker = Exactly("worker_id", method="by_worker")
     key = Exactly("unique_key", method="by_key")
     label = Exactly("label", lookup_expr="icontains")
+    tag = Found(TagField, search.LONGEST_TAG)
+    arg = Found(ArgumentField, searching.LONGEST)
     age = Age("created_at", method="by_age")
     hold = OneOf([narrowing.ANY, *(r.value for r in HoldReason)], method="by_hold")
     parent = Uuid("parent_id")
@@ -185,16 +222,40 @@ class JobFilter(django_filters.FilterSet):
     def by_any(self, jobs: Any, _name: str, value: str) -> Any:
         return jobs.filter(narrowing.anything(value))
 
+    def by_attribute(self, jobs: Any, _name: str, _value: Any) -> Any:
+        return jobs  # both together, once all others are applied
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        return searching.having(super().filter_queryset(queryset), self.attributes)
+
+    @cached_property
+    def attributes(self) -> list[Attribute]:
+        """What the jobs are to have, the rarest first."""
+        clean = self.form.cleaned_data
+        return searching.rarest_first([found for found in (clean["arg"], clean["tag"]) if found])
+
+    def walked(self) -> tuple[Any, Any]:
+        """Return the jobs asked for, and the scope to walk them in: all jobs, or the rows of an attribute."""
+        if not self.attributes or FEW & set(self.data):
+            return self.qs, Job.objects.all()
+        jobs = super().filter_queryset(self.queryset.all())
+        return searching.having(jobs, self.attributes[1:]), searching.rows(self.attributes[0])
+
     class Meta:
         model = Job
         fields: list[str] = []
 
 
-def narrow(
+def narrow(jobs: Any, query: QueryDict, **more: Any) -> Any:
+    """Return `jobs` narrowed by the query, as `read` takes it."""
+    return read(jobs, query, **more).qs
+
+
+def read(
     jobs: Any, query: QueryDict, *, besides: Iterable[str] = (), by: Any = JobFilter, request: Any = None
 ) -> Any:
-    """Return `jobs` narrowed by the query; `besides` are names that others read, `by` a set of filters, which
-    may ask the `request` who it is.
+    """Return the filters of a query, which narrow `jobs`; `besides` are names that others read, `by` a set of
+    filters, which may ask the `request` who it is.
 
     Raises Problem naming each parameter that is not known or has a bad value.
     """
@@ -226,7 +287,7 @@ def narrow(
                 for text in texts
             ],
         )
-    return filters.qs
+    return filters
 
 
 def described(filters: Any) -> dict[str, Schema]:
@@ -241,6 +302,8 @@ def _described(one: django_filters.Filter) -> Schema:
             words, pattern = given.get("words"), given.get("pattern")
             item = schema.words(words) if words else schema.TEXT if pattern else schema.ID
             return schema.rows(item) | {"minItems": 1, "maxItems": REPEATS}
+        case Found():
+            return schema.TEXT | {"minLength": 1, "maxLength": given["max_length"]}
         case Whole():
             return {"type": "integer", "minimum": given["min_value"], "maximum": given["max_value"]}
         case Uuid():

@@ -76,6 +76,7 @@ SUMMARY = record(
         "kind": TEXT,
         "queue": TEXT,
         "label": TEXT,
+        "tags": schema.rows(TEXT),
         "status": schema.words(JobStatus),
         "wait_reason": TEXT,
         "hold_reason": TEXT,

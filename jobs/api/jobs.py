@@ -18,6 +18,7 @@ from jobs.api.problems import Problem
 from jobs.api.shape import RECEIPT, job_in_full, job_in_list, receipt
 from jobs.api.view import View
 from jobs.ledger.reading import reading
+from jobs.models import Job
 from jobs.operations import jobwork
 from jobs.status import JobStatus
 
@@ -41,11 +42,12 @@ class JobsView(View):
 
     def get(self, request: Request) -> Response:
         caller = Caller.of(request)
-        jobs = filters.narrow(caller.jobs(), request.query_params, besides=PARAMETERS)
+        asked_for = filters.read(caller.jobs(), request.query_params, besides=PARAMETERS)
         asked = Paging.of(request.query_params)
-        with reading(jobs.db):
-            page = asked.page(jobs)
-            counted = {"count": asked.count(jobs)} if asked.counts else {}
+        with reading(Job.objects.db):
+            jobs, scope = asked_for.walked()
+            page = asked.page(jobs, scope)
+            counted = {"count": asked.count(jobs, scope)} if asked.counts else {}
         return Response(page.document(request.path, job_in_list) | counted)
 
     def post(self, request: Request) -> Response:

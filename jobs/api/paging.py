@@ -23,10 +23,11 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from jobs.api import schema
+from jobs.api.filters import FEW
 from jobs.api.problems import Problem
 from jobs.api.schema import Schema
 from jobs.models import Job
-from jobs.narrowing import nth
+from jobs.searching import bounded, candidates, first, ordered, window
 
 ROWS = ("ordering", "limit", "cursor")
 PARAMETERS = (*ROWS, "count")
@@ -35,7 +36,6 @@ ORDERINGS = ("-id", "id")
 DEFAULT_ROWS = 50
 WINDOW = 20_000
 COUNTED = 10_000
-INDEXED = frozenset({"id", "parent_id", "parent", "hold_reason", "hold"})
 INDEXED_STATUSES = (
     frozenset({"running"}),
     frozenset({"blocked", "cancelled", "failed", "skipped", "uncertain"}),
@@ -78,43 +78,47 @@ class Paging:
         after = _read(str(query["cursor"]), _binding(what, query, ordering)) if "cursor" in query else None
         return cls(what, query, ordering, rows_of(query), after, "count" in query)
 
-    def page(self, jobs: Any, *, small: bool = False) -> Page:
-        """Return one page of `jobs`, at the price of at most WINDOW rows looked at.
+    def page(self, jobs: Any, scope: Any) -> Page:
+        """Return one page of `jobs`, at the price of at most WINDOW rows of `scope` looked at.
 
-        `small` says that they are rows of another table, which needs no window.
+        That is all jobs, or the rows of an attribute: of these jobs those that have it are meant.
         """
-        backwards = self.ordering.startswith("-")
-        rest = jobs.order_by(self.ordering)
-        if self.after is not None:
-            rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
-        edge = self._edge(backwards) if not small and self._is_slow(jobs) else None
+        rest = self._rest(candidates(jobs, scope))
+        edge = window(self._rest(scope), WINDOW, self.ordering) if self._is_slow(jobs, scope) else None
         if edge is not None:
-            rest = rest.filter(**{"id__gte" if backwards else "id__lte": edge})
-        rows = list(rest[: self.limit + 1])
-        if len(rows) > self.limit:
-            rows.pop()
-            return Page(rows, self._next(rows[-1].id))
+            rest = bounded(rest, "gte" if self.ordering.startswith("-") else "lte", edge)
+        rows, places = first(jobs, rest, self.limit + 1, self.ordering)
+        if len(places) > self.limit:
+            kept = [row for row in rows if row.id != places[self.limit]]
+            return Page(kept, self._next(places[self.limit - 1]))
         return Page(rows, self._next(edge) if edge is not None else None)
 
-    def count(self, jobs: Any) -> dict[str, Any]:
+    def small(self, listed: Any) -> Page:
+        """Return one page of another table, which needs no window."""
+        rows = list(self._rest(listed)[: self.limit + 1])
+        cut = len(rows) > self.limit
+        return Page(rows[: self.limit], self._next(rows[self.limit - 1].id) if cut else None)
+
+    def count(self, jobs: Any, scope: Any) -> dict[str, Any]:
         """Return how many jobs there are, at most COUNTED; `exact` says whether that is all of them."""
-        floor = nth(Job.objects.order_by("-id"), 5 * WINDOW) if self._is_slow(jobs) else None
-        seen = jobs if floor is None else jobs.filter(id__gte=floor)
+        floor = window(scope, 5 * WINDOW) if self._is_slow(jobs, scope) else None
+        listed = candidates(jobs, scope)
+        seen = listed if floor is None else bounded(listed, "gte", floor)
         found = seen.order_by()[: COUNTED + 1].count()
         return {"value": min(found, COUNTED), "exact": found <= COUNTED and floor is None}
 
-    def _edge(self, backwards: bool) -> uuid.UUID | None:
-        """Return the last id of the window that begins after the cursor; None when the table ends before."""
-        rest = Job.objects.order_by(self.ordering)
+    def _rest(self, listed: Any) -> Any:
+        """Return what comes after the cursor, in order."""
         if self.after is not None:
-            rest = rest.filter(**{"id__lt" if backwards else "id__gt": self.after})
-        last: uuid.UUID | None = nth(rest, WINDOW)
-        return last
+            listed = bounded(listed, "lt" if self.ordering.startswith("-") else "gt", self.after)
+        return ordered(listed, self.ordering)
 
-    def _is_slow(self, jobs: Any) -> bool:
-        """Return whether finding a page of `jobs` could mean reading all of the table."""
+    def _is_slow(self, jobs: Any, scope: Any) -> bool:
+        """Return whether finding a page of `jobs` could mean reading all of the scope."""
+        if scope.model is not Job:
+            return bool(jobs.query.where)
         statuses = set(self.query.getlist("status"))
-        indexed = bool(INDEXED & set(self.query)) or (
+        indexed = bool(FEW & set(self.query)) or (
             bool(statuses) and any(statuses <= covered for covered in INDEXED_STATUSES)
         )
         return bool(jobs.query.where) and not indexed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from jobs import handlers, redact
@@ -18,6 +19,7 @@ RECEIPT: dict[str, Schema] = {
     "kind": schema.TEXT,
     "queue": schema.TEXT,
     "label": schema.TEXT,
+    "tags": schema.rows(schema.TEXT),
     "status": schema.words(JobStatus),
     "priority": schema.WHOLE,
     "unique_key": schema.maybe(schema.TEXT),
@@ -70,12 +72,12 @@ FULL: dict[str, Schema] = {
 
 def receipt(job: Job) -> dict[str, Any]:
     """Return the little that every answer about one job holds."""
-    return {name: getattr(job, name) for name in RECEIPT}
+    return _fields(job, RECEIPT)
 
 
 def job_in_list(job: Job) -> dict[str, Any]:
     """Return a job without its payload."""
-    return {name: getattr(job, name) for name in LISTED}
+    return _fields(job, LISTED)
 
 
 def job_in_full(job: Job, caller: Caller) -> dict[str, Any]:
@@ -101,6 +103,10 @@ def job_in_full(job: Job, caller: Caller) -> dict[str, Any]:
         "result": struck,
         "traceparent": job.traceparent,
     }
+
+
+def _fields(job: Job, names: Iterable[str]) -> dict[str, Any]:
+    return {name: job.tag_list if name == "tags" else getattr(job, name) for name in names}
 
 
 def _result(job: Job) -> Any:

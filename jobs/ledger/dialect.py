@@ -116,7 +116,10 @@ SHAPES: dict[str, dict[str, str]] = {
         "deadline_at": "time",
         "lease_seconds": "int",
         "max_attempts": "int",
+        "tags": "text",
     },
+    "seen": {"id": "id", "input_digest": "text"},
+    "attributes": {"id": "id", "name": "text", "value": "text"},
 }
 
 ONCE = frozenset(f"{shape}_{name}" for shape, columns in SHAPES.items() for name in columns)
@@ -168,6 +171,7 @@ POSTGRESQL = Dialect(
         "clock": "COALESCE(%(now)s::timestamptz, clock_timestamp())",
         "lock": "FOR NO KEY UPDATE",
         "share": "FOR SHARE",
+        "share_rows": "FOR SHARE OF j",
         "skip_locked": "FOR NO KEY UPDATE OF j SKIP LOCKED",
         "skip_locked_rows": "FOR NO KEY UPDATE SKIP LOCKED",
         "attempt_uuid": "(%(prefix)s || lpad(to_hex(picked.number), 5, '0'))::uuid",
@@ -190,6 +194,7 @@ SQLITE = Dialect(
         "clock": "%(now)s",
         "lock": "",
         "share": "",
+        "share_rows": "",
         "skip_locked": "",
         "skip_locked_rows": "",
         "attempt_uuid": "%(prefix)s || printf('%%05x', picked.number)",

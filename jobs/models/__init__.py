@@ -15,6 +15,7 @@ from jobs.models.raising import RaiseProposal
 from jobs.models.refusal import FenceRefusal
 from jobs.models.saved import SavedView
 from jobs.models.scheduler import Scheduler
+from jobs.models.search import SearchAttribute
 from jobs.models.token import ApiToken
 from jobs.models.worker import Worker
 
@@ -41,5 +42,6 @@ __all__ = [
     "Ruling",
     "SavedView",
     "Scheduler",
+    "SearchAttribute",
     "Worker",
 ]

@@ -33,6 +33,8 @@ class Job(Protected):  # type: ignore[django-manager-missing]  # protected manag
     kind = models.CharField(max_length=120)
     queue = models.CharField(max_length=100)
     label = models.CharField(max_length=200, default="", blank=True)
+    tags = models.TextField(default="", blank=True)
+    """Those of the kind and of the enqueue, with blanks between; found through SearchAttribute."""
     status = models.CharField(max_length=12, choices=[(s.value, s.value) for s in JobStatus])
     wait_reason = models.CharField(max_length=12, default="", blank=True)
     hold_reason = models.CharField(max_length=16, default="", blank=True)
@@ -235,6 +237,11 @@ class Job(Protected):  # type: ignore[django-manager-missing]  # protected manag
     def arguments(self) -> Any:
         """The input as Python values, parsed anew at each call."""
         return json.loads(self.input)
+
+    @property
+    def tag_list(self) -> list[str]:
+        """The tags one by one."""
+        return self.tags.split()
 
     @property
     def attempts_used(self) -> int:

@@ -20,7 +20,20 @@ SHOWN = 50
 CHANGES = 50_000
 """The feed has no index by job: so many of its newest rows are looked at."""
 
-SUMMARY = ("id", "kind", "queue", "label", "status", "wait_reason", "hold_reason", "priority", "created_at")
+SUMMARY = (
+    *(
+        "id",
+        "kind",
+        "queue",
+        "label",
+        "tags",
+        "status",
+        "wait_reason",
+        "hold_reason",
+        "priority",
+        "created_at",
+    ),
+)
 JOB = (
     *SUMMARY,
     "state_version",
@@ -90,7 +103,7 @@ REFUSAL = ("at", "point", "reason", "worker_id", "attempt_id", "presented", "fou
 
 def summary(job: Job) -> dict[str, Any]:
     """Return what one line of a list says."""
-    return _fields(job, SUMMARY)
+    return _fields(job, SUMMARY) | {"tags": job.tag_list}
 
 
 def dossier(job: Job) -> dict[str, Any]:
@@ -98,6 +111,7 @@ def dossier(job: Job) -> dict[str, Any]:
     veil = _Veil(job)
     return {
         **_fields(job, JOB),
+        "tags": job.tag_list,
         "explain": explained(job, veil),
         "error_message": veil.text(job.error_message),
         "input": veil.input,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
+from jobs import searching
 from jobs.models import Job
-from jobs.narrowing import nth
+from jobs.searching import Attribute
 from jobs.status import JobStatus
 
+M = TypeVar("M", bound=Model)
 WINDOW = 50_000
 """A rare match is looked for in so many of the newest rows, and not in all of a table of millions."""
 INDEXED = frozenset({"blocked", "cancelled", "failed", "running", "skipped", "uncertain"})
@@ -37,6 +40,7 @@ def newest(
     queue: str = "",
     key: str = "",
     label: str = "",
+    attributes: Sequence[Attribute] = (),
     before: uuid.UUID | None = None,
     limit: int,
 ) -> Page:
@@ -45,17 +49,20 @@ def newest(
     matching = Job.objects.filter(**{name: value for name, value in exact.items() if value})
     if statuses:
         matching = matching.filter(status__in=[JobStatus(status) for status in statuses])
-    matching = _older(matching, before)
+    wanted = searching.rarest_first(attributes)
+    matching = searching.having(matching, wanted[1:])
+    scope: QuerySet[Any] = searching.rows(wanted[0]) if wanted else Job.objects.all()
+    listed = _older(searching.candidates(matching, scope), before)
     floor = None
-    if not statuses or not INDEXED.issuperset(statuses):
-        floor = nth(_older(Job.objects.all(), before).order_by("-id"), WINDOW)
+    if wanted or not statuses or not INDEXED.issuperset(statuses):
+        floor = searching.window(_older(scope, before), WINDOW)
     if floor is not None:
-        matching = matching.filter(id__gte=floor)
-    rows = list(matching.order_by("-id")[: limit + 1])
-    if len(rows) > limit:
-        return Page(rows[:limit], rows[limit - 1].id, cut=False)
+        listed = searching.bounded(listed, "gte", floor)
+    rows, places = searching.first(matching, listed, limit + 1)
+    if len(places) > limit:
+        return Page([row for row in rows if row.id != places[limit]], places[limit - 1], cut=False)
     return Page(rows, floor, cut=floor is not None)
 
 
-def _older(jobs: QuerySet[Job], before: uuid.UUID | None) -> QuerySet[Job]:
-    return jobs if before is None else jobs.filter(id__lt=before)
+def _older(listed: QuerySet[M], before: uuid.UUID | None) -> QuerySet[M]:
+    return listed if before is None else searching.bounded(listed, "lt", before)

@@ -41,8 +41,8 @@ def counts(
     """Return how many of `jobs` a plan of each action would take, counted up to PLAN_ROWS + 1.
 
     Where `filters` name more than statuses, the newest LOOKED of each ended or blocked status are looked at,
-    unless the jobs were `picked` one by one. What several actions are possible for is read once. Raises
-    Refused PLAN_SEARCH_LONG.
+    unless the jobs were `picked`: one by one, or by what an index finds few by. What several actions are
+    possible for is read once. Raises Refused PLAN_SEARCH_LONG.
     """
     most, jobs = settings.INTERLOCK["PLAN_ROWS"], jobs.using(using)
     made_of = {action: planparts.made_of(action, filters) for action in actions}

@@ -29,10 +29,15 @@ def listed(jobs: list[dict[str, Any]]) -> Iterator[str]:
     yield _LIST.format(*heads).rstrip()
     for job in jobs:
         status = job["status"] + (" *" if job["hold_reason"] else "")
-        row = (job["id"], status, job["kind"], job["queue"], job["created_at"], job["label"])
+        row = (job["id"], status, job["kind"], job["queue"], job["created_at"], _named(job))
         yield _LIST.format(*(plain(value) for value in row)).rstrip()
     if any(job["hold_reason"] for job in jobs):
         yield _("* on hold")
+
+
+def _named(job: dict[str, Any]) -> str:
+    """Return a job's label and its tags, each of which begins with #."""
+    return " ".join([job["label"], *(f"#{tag}" for tag in job["tags"])]).strip()
 
 
 def shown(dossier: dict[str, Any]) -> Iterator[str]:
@@ -40,8 +45,8 @@ def shown(dossier: dict[str, Any]) -> Iterator[str]:
     parts = ("explain", "input", "result", "attempts", "effects", "refusals", "changes")
     yield plain(dossier["explain"]["text"])
     for name, value in dossier.items():
-        if name not in parts and value not in (None, ""):
-            yield f"  {name:<20} {plain(value)}"
+        if name not in parts and value not in (None, "", []):
+            yield f"  {name:<20} {plain(' '.join(value) if name == 'tags' else value)}"
     yield from _document(_("Input"), dossier["input"])
     if dossier["result_commit_id"]:
         yield from _document(_("Result"), dossier["result"])

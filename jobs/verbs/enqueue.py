@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import admission, wake
 from jobs.ledger import enqueue as inserts
+from jobs.ledger import search
 from jobs.ledger.session import Session, transact
 from jobs.outcomes import Enqueued, InvalidJob, KeyConflict, Refused
 from jobs.status import JobStatus
@@ -94,6 +95,9 @@ class EnqueueVerbs(Verbs):
             if again:
                 created |= inserts.insert(session, again)
                 left = [row for row in again if row["id"] not in created]
+        found_by = [row for row in rows if row["tags"] or row.get("attributes")]
+        # Of those that went in: the job that a key led to keeps its own.
+        search.lay(session, search.of_jobs([row for row in found_by if row["id"] in created]))
         if left:
             raise Refused("KEY_CONTENDED", key=left[0]["unique_key"])
         return [answers.get(row["id"]) or Enqueued(uuid.UUID(row["id"]), created=True) for row in rows]

@@ -20,7 +20,7 @@ from jobs.ledger import worker as worker_rows
 from jobs.ledger.session import Session
 from jobs.outcomes import Refused
 from jobs.status import IDLE, TERMINAL, EffectStatus, HoldReason, JobStatus
-from jobs.verbs import audited
+from jobs.verbs import attributes, audited
 from jobs.verbs.base import HOOKS, Verbs, need_reason, need_short
 
 
@@ -182,6 +182,7 @@ class PersonVerbs(Verbs):
             done = people.revise(session, job_id, text=text, digest=digest, state_version=state_version)
             if done is None:
                 raise Refused("VERSION", seen=state_version, found=row.state_version)
+            attributes.renew(session, key, job.kind, text)
             worker_rows.add_change(session, "revise", [[key, done[0].value]], actor=actor, reason=reason)
             audited.job(session, "revise", row, actor=actor, reason=reason)
             return done[2]

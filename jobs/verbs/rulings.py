@@ -22,6 +22,7 @@ from jobs.models import Case, EffectSlot, Job
 from jobs.models.case import CaseKind, Verdict
 from jobs.outcomes import Refused
 from jobs.status import EffectStatus, JobStatus
+from jobs.verbs import attributes
 from jobs.verbs.effects import move_on
 
 
@@ -116,6 +117,7 @@ def _revise(session: Session, case: Case, it: Sentence) -> None:
     )
     if done is None:
         raise Refused("NOT_UNCERTAIN", status=row.status.value)
+    attributes.renew(session, job_id, job.kind, text)
     worker_rows.add_change(session, "revise", [[job_id, done[0].value]], actor=it.signature, reason=it.reason)
 
 

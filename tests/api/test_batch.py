@@ -27,6 +27,14 @@ def outcomes(answer):
     return [result["result"] for result in answer.json()["results"]]
 
 
+def test_tags_of_each_item_are_its_own_and_a_bad_one_is_named_by_its_place(api):
+    answer = send(api, [item(tags=["vip"]), item(), item(tags=["vip", "eu"]), item(tags=["vip"])])
+    ids = [result["id"] for result in answer.json()["results"]]
+    assert [Job.objects.get(pk=i).tag_list for i in ids] == [["vip"], [], ["vip", "eu"], ["vip"]]
+    refused = send(api, [item(tags=["vip"]), item(tags=["a b"])])
+    assert [error["pointer"] for error in refused.json()["errors"]] == ["/jobs/1/tags"]
+
+
 def test_every_item_is_answered_in_its_place(api):
     held = build.enqueue({"n": 1}, unique_key="held", queue="mail")
     answer = send(

@@ -48,6 +48,41 @@ def test_job_is_created_as_asked(api):
     assert body["created"] is True
 
 
+def test_tags_are_kept_and_told(api):
+    answer = api.send({"kind": KIND, "tags": ["vip", "eu", "vip"]})
+    assert answer.json()["tags"] == ["vip", "eu"]
+    assert api.look(f"/jobs/{answer.json()['id']}").json()["tags"] == ["vip", "eu"]
+    assert api.look("/jobs?tag=eu").json()["results"][0]["tags"] == ["vip", "eu"]
+    assert api.send({"kind": KIND}).json()["tags"] == []
+
+
+def test_same_key_with_other_tags_is_the_same_job(api):
+    body = {"kind": KIND, "unique_key": "k"}
+    first = api.send(body | {"tags": ["vip"]})
+    again = api.send(body | {"tags": ["eu"]})
+    assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
+    assert again.json()["tags"] == ["vip"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "pointer"),
+    [
+        ("vip", "/tags"),
+        (["a b"], "/tags"),
+        (["a,b"], "/tags"),
+        ([""], "/tags"),
+        (["x" * 51], "/tags/0"),
+        (["x", 1], "/tags/1"),
+        ([f"t{n}" for n in range(21)], "/tags"),
+    ],
+)
+def test_bad_tags_are_named(api, tags, pointer):
+    answer = api.send({"kind": KIND, "tags": tags})
+    assert (answer.status_code, pointers(answer)) == (422, [pointer]) or answer.status_code == 400
+    assert pointers(answer) == [pointer]
+    assert not Job.objects.exists()
+
+
 def test_delay_and_deadline_count_from_now(api):
     job = Job.objects.get(pk=api.send({"kind": KIND, "delay": 60, "deadline": 90.5}).json()["id"])
     assert (job.next_attempt_at - job.created_at).total_seconds() == pytest.approx(60)

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from jobs import handlers
 from jobs.api import paging
 from jobs.ledger.clock import clock
 from jobs.models import Job
@@ -251,6 +252,76 @@ def test_cursor_belongs_to_its_filters_and_its_ordering(api, other):
     cursor = parse_qs(urlsplit(api.look("/jobs?queue=a&limit=1").json()["next"]).query)["cursor"][0]
     assert refusal(api.look(f"/jobs?{other}&cursor={cursor}".replace("?&", "?"))) == ["cursor"]
     assert len(ids(api.look(f"/jobs?queue=a&cursor={cursor}&limit=2"))) == 2, "another limit is no other list"
+
+
+@pytest.fixture
+def searched():
+    @handlers.job("tests.searched", search=["n", "customer.id"])
+    def work(n, customer=None):
+        """Do nothing."""
+
+    return [
+        Job.objects.enqueue(
+            "tests.searched",
+            {"n": n, "customer": {"id": f"C{n % 2}"}},
+            options=build.options(tags=["vip"] if n % 3 == 0 else [], queue="ab"[n % 2]),
+        ).job_id
+        for n in range(9)
+    ]
+
+
+def test_tag_and_argument_find_exactly(api, searched):
+    enqueue(tags=["other"])
+    everyone = list(map(str, searched))
+    for query, expected in (
+        ("tag=vip", everyone[::3]),
+        ("tag=v", []),
+        ("arg=n=4", [everyone[4]]),
+        ("arg=customer.id=C1", everyone[1::2]),
+        ("tag=vip&arg=customer.id=C1", [everyone[3]]),
+        ("tag=vip&queue=a", [everyone[0], everyone[6]]),
+        ("tag=vip&status=failed", []),
+        (f"tag=vip&id={everyone[3]}&id={everyone[4]}", [everyone[3]]),
+        ("arg=n=no%3Dmore%20%26", []),
+    ):
+        assert ids(api.look(f"/jobs?{query}")) == expected[::-1], query
+        assert ids(api.look(f"/jobs?{query}&ordering=id")) == expected, query
+    assert api.look("/jobs?tag=vip&count=bounded").json()["count"] == {"value": 3, "exact": True}
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("tag=a%20b", "tag"),
+        ("tag=" + "x" * 51, "tag"),
+        ("tag=a&tag=b", "tag"),
+        ("arg=n", "arg"),
+        ("arg=%3D1", "arg"),
+        ("arg=n%3D", "arg"),
+        ("arg=other=1", "arg"),
+        ("arg=n=" + "x" * 201, "arg"),
+    ],
+)
+def test_bad_tag_or_argument_is_refused(api, searched, query, name):
+    answer = api.look(f"/jobs?{query}")
+    assert refusal(answer) == [name]
+    if query == "arg=other=1":
+        assert "customer.id, " in answer.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("window", [1, 2, paging.WINDOW])
+@pytest.mark.parametrize("ordering", ["-id", "id"])
+def test_pages_by_tag_show_each_job_once_and_look_at_its_rows_only(
+    api, searched, monkeypatch, window, ordering
+):
+    monkeypatch.setattr(paging, "WINDOW", window)
+    for query, expected in (("tag=vip", searched[::3]), ("tag=vip&queue=b", [searched[3]])):
+        pages = walk(api, f"{ROOT}/jobs?{query}&limit=1&ordering={ordering}")
+        shown = [uuid.UUID(job) for page in pages for job in page]
+        assert shown == sorted(expected, reverse=ordering == "-id")
+        assert len(pages) <= 5
+        if window > 2:
+            assert len(pages) == len(expected), "a page holds what passes, not what was looked at"
 
 
 STEPS = st.lists(st.sampled_from(["insert", "delete", "cancel", "retry"]), max_size=4)

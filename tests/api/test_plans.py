@@ -43,6 +43,15 @@ def test_plan_is_prepared_executed_and_followed(ops):
     assert "changed since you looked" in skipped["why"]
 
 
+def test_plan_by_tag_takes_the_jobs_that_have_it(ops):
+    failed(1)
+    wanted = build.id_of(build.job(JobStatus.FAILED, tags=["vip"]))
+    answer = prepare(ops, filters={"tag": "vip"})
+    assert (answer.status_code, answer.json()["total"]) == (201, 1)
+    assert list(Plan.objects.get().rows.values_list("job_id", flat=True)) == [wanted]
+    assert prepare(ops, filters={"arg": "nothing=1"}).status_code in (400, 422)
+
+
 def test_abort_before_the_start_leaves_everything(ops):
     failed(1)
     at = f"/bulk-plans/{prepare(ops).json()['id']}"

@@ -58,6 +58,13 @@ Traceback (most recent call last):
 billing.errors.LedgerUnavailable: the ledger answers 503"""
 
 
+TAGS = {
+    "payouts.transfer": ["acquirer-2", "eu"],
+    "invoices.settle": ["eu"],
+    "documents.render": ["batch-2026-11", "eu", "farm-b", "letters", "paper-a4", "priority-customer"],
+}
+
+
 @dataclass
 class Built:
     """Ids of the jobs worth looking at, by what they show."""
@@ -79,7 +86,8 @@ class Builder:
 
     def enqueue(self, kind: str, arguments: Mapping[str, Any], ago: float, **options: Any) -> uuid.UUID:
         """Enqueue one job that long ago."""
-        given = Options(**{"max_attempts": 5, "enqueued_by": "token billing-api", **options})
+        usual = {"max_attempts": 5, "enqueued_by": "token billing-api"}
+        given = Options(**{**usual, "tags": TAGS.get(kind, ()), **options})
         done = Job.objects.enqueue(kind, arguments, options=given, now=self.ago(ago))
         return uuid.UUID(str(done.job_id))
 

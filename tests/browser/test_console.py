@@ -80,6 +80,25 @@ def test_filter_is_made_from_its_menu_and_taken_away_again(window, world):
     expect(page.locator("#result_list tbody tr").nth(10)).to_be_visible()
 
 
+def test_tag_filters_by_a_click_and_leads_back(window, world):
+    page = window()
+    page.goto("/jobs/?status=failed")
+    page.get_by_role("link", name="farm-b").first.click()
+    expect(page).to_have_url(re.compile(r"status=failed&tag=farm-b$"))
+    expect(page.locator("#result_list tbody tr")).to_have_count(4)
+    page.get_by_role("link", name="Remove filter Tag").click()
+    page.locator("summary", has_text="Filter").click()
+    expect(page.get_by_label("Argument")).to_have_attribute("list", "arguments")
+    page.get_by_label("Tag", exact=True).fill("no-such-tag")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("heading", name="No job matches")).to_be_visible()
+    page.locator("summary", has_text="Filter").click()
+    # The menu is taller than a list without rows.
+    page.get_by_label("Tag", exact=True).fill("letters")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("#result_list tbody tr")).to_have_count(4)
+
+
 def test_console_is_dark_where_the_system_is_and_as_its_reader_says(window, world):
     def ground(page):
         return page.evaluate("getComputedStyle(document.body).backgroundColor")

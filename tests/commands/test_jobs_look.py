@@ -56,6 +56,37 @@ def test_every_filter_narrows_the_list():
     assert listed("--queue", "nowhere") == []
 
 
+def test_jobs_are_listed_by_tag_and_argument_and_indexed_on_demand():
+    wanted = Job.objects.enqueue("tests.later", {"n": 1}, options=Options(tags=("vip",))).job_id
+    other = Job.objects.enqueue("tests.later", {"n": 2}).job_id
+
+    @register("tests.later", search=["n"])
+    def later(n: int) -> None:
+        """Do nothing."""
+
+    assert listed("--tag", "vip") == [str(wanted)]
+    assert listed("--arg", "n=2") == []
+    done = jobs("index", "--json", "--kind", "tests.later")
+    assert done.document == {"kind": "tests.later", "jobs": 2, "added": 2, "removed": 0}
+    assert listed("--arg", "n=2") == [str(other)]
+    assert listed("--arg", "n=2", "--tag", "vip") == []
+    assert "#vip" in jobs("list").out
+    assert "vip" in jobs("show", wanted).out
+    assert jobs("show", wanted, "--json").document["tags"] == ["vip"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--tag", "a b"), ("--tag", ""), ("--arg", "n"), ("--arg", "nothing=1"), ("--arg", "=")]
+)
+def test_what_no_job_could_have_is_bad_usage(wrong):
+    answer = jobs("list", *wrong)
+    assert (answer.code, wrong[0] in answer.errors) == (2, True)
+
+
+def test_kind_that_is_not_known_here_is_not_indexed():
+    assert jobs("index", "--kind", "tests.nobodys").code == 2
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

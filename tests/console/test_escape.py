@@ -107,7 +107,9 @@ def entangle(evil, client):
 def build_options(evil):
     from jobs.handlers import Options
 
-    return Options(label=evil, unique_key=evil, concurrency_key=evil, enqueued_by=evil[:150], max_attempts=5)
+    tag = "".join(sign for sign in evil if sign.isprintable() and not sign.isspace() and sign != ",")[:50]
+    keys = {"unique_key": evil, "concurrency_key": evil}
+    return Options(label=evil, enqueued_by=evil[:150], max_attempts=5, tags=[tag], **keys)
 
 
 def ledger(work):

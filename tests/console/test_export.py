@@ -75,6 +75,15 @@ def test_cell_that_could_be_a_formula_begins_with_an_apostrophe_and_others_stay(
     assert csvfile.guarded(given) == cell
 
 
+def test_export_by_tag_holds_its_jobs_and_computes_no_tag(viewer):
+    people.jobs(2)
+    evil = "=1+1"
+    wanted = build.enqueue(tags=[evil, "vip"])
+    head, row = rows_of(viewer, "jobs", "?tag=vip")
+    assert row[0] == str(wanted)
+    assert row[head.index("tags")] == f"'{evil} vip"
+
+
 @pytest.mark.parametrize("evil", [*FORMULAS, EVIL[0]])
 def test_nothing_that_was_stored_is_computed(browse, evil):
     client = browse("admin")

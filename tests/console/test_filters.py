@@ -6,6 +6,7 @@ import uuid
 import pytest
 from django.urls import reverse
 
+from jobs import handlers
 from jobs.models import Job
 from tests import build
 from tests.console import people
@@ -15,6 +16,8 @@ pytestmark = pytest.mark.django_db
 HUGE = [2**31, 2**63, 10**30, -1]
 NOT_NUMBERS = ["1e3", "１２", "+5", "5_000", "NaN", "x"]
 NOT_IDS = ["zz", "12", f"{{{uuid.uuid4()}}}", f"urn:uuid:{uuid.uuid4()}", "x" * 10_000, "½" * 8]
+NOT_TAGS = ["a b", "a,b", "x" * 51, "a\u202eb"]
+NOT_ARGUMENTS = ["invoice", "=17", "invoice=", "nothing=1", "invoice=" + "x" * 201, "x" * 400 + "=1", "="]
 NOT_AGES = [
     "9999-12-31",
     "0001-01-01",
@@ -54,6 +57,9 @@ def table(client, query):
         ("before=x", "before"),
         ("after=9223372036854775808", "after"),
         ("page=2", "page"),
+        *[("tag=" + urllib.parse.quote(value), "tag") for value in NOT_TAGS],
+        *[("arg=" + urllib.parse.quote(value), "arg") for value in NOT_ARGUMENTS],
+        ("tag=a&tag=b", "tag"),
         *[("id=" + urllib.parse.quote(value), "id") for value in NOT_IDS],
         *[("age=" + urllib.parse.quote(value), "age") for value in NOT_AGES],
         *[(f"before={value}", "before") for value in HUGE],
@@ -180,6 +186,81 @@ def test_every_filter_finds_what_it_says(viewer):
         html = table(viewer, query)
         assert "No job matches" in html, query
         assert 'data-label="Attempt"' not in html, query
+
+
+@pytest.fixture
+def searched():
+    """A kind whose invoices and customers are searched for, and its jobs, a tag on the first two."""
+
+    @handlers.job("tests.searched", search=["invoice", "customer.id"], tags=["money"])
+    def work(invoice, customer, amount=0):
+        """Do nothing."""
+
+    calls = [({"invoice": f"INV-{n}", "customer": {"id": n % 2}}, n < 2) for n in range(4)]
+    return [
+        Job.objects.enqueue("tests.searched", given, options=build.options(tags=["vip"] if tagged else []))
+        for given, tagged in calls
+    ]
+
+
+def test_tag_and_argument_find_exactly(viewer, searched):
+    people.jobs(2)
+    ids = [str(answer.job_id) for answer in searched]
+    for query, found in (
+        ("tag=vip", ids[:2]),
+        ("tag=money", ids),
+        ("tag=vi", []),
+        ("tag=VIP", []),
+        ("arg=invoice=INV-1", [ids[1]]),
+        ("arg=invoice=INV", []),
+        ("arg=customer.id=1", [ids[1], ids[3]]),
+        ("tag=vip&arg=customer.id=1", [ids[1]]),
+        ("tag=vip&status=pending&kind=tests.searched", ids[:2]),
+        ("tag=vip&status=failed", []),
+        ("tag=vip&hold=any", []),
+        (f"tag=vip&id={ids[0]}", [ids[0]]),
+        ("tag=money&q=INV", []),
+    ):
+        html = table(viewer, query)
+        assert {i for i in ids if i in html} == set(found), query
+        assert html.count('data-label="Attempt"') == len(found), query
+
+
+def test_path_that_nothing_declares_is_told_those_that_are_declared(viewer, searched):
+    html = listing(viewer, "arg=amount=1").content.decode()
+    assert "customer.id, " in html
+    assert "invoice" in html
+    handlers.forget("tests.searched")
+    # Its rows are there, and a worker knows the kind.
+    assert table(viewer, "arg=customer.id=1").count('data-label="Attempt"') == 2
+    assert "No job matches" in table(viewer, "arg=customer.id=9")
+
+
+def test_filters_in_use_are_shown_and_lead_on(viewer, searched):
+    html = listing(viewer, "tag=vip&arg=invoice=INV-1&status=pending").content.decode()
+    assert "<b>Tag</b> vip" in html
+    assert "<b>Argument</b> invoice=INV-1" in html
+    assert 'href="?status=pending&amp;arg=invoice%3DINV-1"' in html  # without the tag
+    assert '<option value="customer.id=">' in html
+    assert 'list="arguments"' in html
+    assert '<a class="tag" href="?status=pending&amp;arg=invoice%3DINV-1&amp;tag=money">money</a>' in html
+    job_page = viewer.get(reverse("admin:job", args=[searched[0].job_id])).content.decode()
+    assert f'<a class="tag" href="{reverse("admin:jobs")}?tag=vip">vip</a>' in job_page
+    assert f'<a class="tag" href="{reverse("admin:jobs")}?arg=invoice%3DINV-0">invoice=INV-0</a>' in job_page
+
+
+def test_list_of_a_row_with_many_tags_shows_the_first(viewer):
+    build.enqueue(tags=[f"t{n}" for n in range(6)])
+    html = table(viewer, "")
+    assert html.count('class="tag"') == 3
+    assert '<span class="quiet">+3</span>' in html
+
+
+def test_tag_that_reads_like_an_address_stays_one_value(viewer):
+    job_id = build.enqueue(tags=["a&b=c#d/e?"])
+    html = table(viewer, "")
+    assert 'href="?tag=a%26b%3Dc%23d%2Fe%3F"' in html
+    assert str(job_id) in table(viewer, "tag=a%26b%3Dc%23d%2Fe%3F")
 
 
 def test_age_tells_younger_from_older(viewer):

@@ -9,6 +9,7 @@ from django.urls import reverse
 from jobs.models import Job, Plan
 from jobs.models.plan import PlanState
 from jobs.operations import jobwork, plancounts
+from jobs.status import JobStatus
 from tests import build
 from tests.console.people import ROLES
 from tests.console.test_acts import text_of
@@ -55,6 +56,18 @@ def test_plan_for_a_filter_is_counted_made_confirmed_and_followed(operator):
     again = operator.post(execute, {"typed": "22"})
     assert again.status_code == 409
     assert "The plan has ended: it is done." in text_of(again)
+
+
+def test_plan_by_tag_takes_the_jobs_that_have_it_and_counts_few_of_them_exactly(operator, monkeypatch):
+    ids = [build.id_of(build.job(JobStatus.FAILED, tags=["vip"])) for _ in range(2)]
+    failed(2)
+    monkeypatch.setattr(plancounts, "LOOKED", 3)
+    failed(4)
+    assert "Retry 2 " in text_of(operator.get(f"{NEW}?tag=vip"))
+    assert prepare(operator, "?tag=vip").status_code == 302
+    plan = Plan.objects.get()
+    assert plan.filters == [["tag", "vip"]]
+    assert set(plan.rows.values_list("job_id", flat=True)) == set(ids)
 
 
 def test_what_a_glance_did_not_find_may_be_planned_all_the_same(operator, monkeypatch):

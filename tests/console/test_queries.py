@@ -104,6 +104,18 @@ def test_page_of_an_operation_costs_the_same_with_few_rows_and_with_many(browse,
     assert max(few) <= 20
 
 
+def test_list_by_tag_costs_two_queries_more_whatever_there_is_to_find(viewer):
+    build.enqueue(tags=["vip"])
+    plain = cost(viewer, reverse("admin:jobs") + "?kind=tests.kind")
+    by_tag, with_more = (
+        cost(viewer, reverse("admin:jobs") + query) for query in ("?tag=vip", "?tag=vip&status=pending")
+    )
+    assert by_tag <= plain
+    assert with_more <= plain + 4
+    people.jobs(9, tags=["vip"])
+    assert cost(viewer, reverse("admin:jobs") + "?tag=vip") == by_tag
+
+
 @pytest.mark.parametrize(
     ("region", "most"),
     [("index needs", 14), ("index proof", 10), ("index flow", 7), ("jobs table", 12), ("jobs counts", 16)],

@@ -1,11 +1,15 @@
 """The walk through the job table: whole, in order, and in bounded windows."""
 
+import re
+from functools import partial
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from console import bounded, walk
+from jobs import searching
 from jobs.models import Job
 from jobs.status import JobStatus
 from tests import build
@@ -78,6 +82,50 @@ def test_window_is_counted_along_the_index_where_the_filter_has_one(monkeypatch,
     people.jobs(10)
     Job.objects.hold(held, actor="a", reason="r", now=build.T0)
     assert str(held) in viewer.get(reverse("admin:jobs"), {"hold": "any"}).content.decode()
+
+
+def walk_page(viewer, **query):
+    """Return the ids on a page of the list, and the address of the next older one."""
+    html = viewer.get(reverse("admin:jobs"), query).content.decode()
+    ids = re.findall(r'name="job" value="([0-9a-f-]{36})"', html)
+    older = re.search(r'href="(\?[^"]*before=[^"]*)"', html)
+    return ids, older and older[1].replace("&amp;", "&")
+
+
+@pytest.mark.parametrize("window", [2, 1000])
+def test_list_by_tag_is_walked_along_its_rows_however_many_jobs_lie_between(monkeypatch, viewer, window):
+    monkeypatch.setattr(walk, "WINDOW", window)
+    monkeypatch.setattr(walk, "older", partial(walk.older, size=3))
+    monkeypatch.setattr(walk, "newer", partial(walk.newer, size=3))
+    tagged = []
+    for n in range(8):
+        tagged.append(str(build.enqueue(now=build.at(n), tags=["vip"], queue="ab"[n % 2])))
+        people.jobs(3)
+    first, older = walk_page(viewer, tag="vip")
+    assert first == tagged[:4:-1]
+    seen = [*first]
+    while older:
+        answer = viewer.get(reverse("admin:jobs") + older).content.decode()
+        ids = re.findall(r'name="job" value="([0-9a-f-]{36})"', answer)
+        seen += ids
+        match = re.search(r'href="(\?[^"]*before=[^"]*)"', answer)
+        older = match and match[1].replace("&amp;", "&")
+    assert seen == tagged[::-1]
+    back, _ = walk_page(viewer, tag="vip", after=tagged[3])
+    assert set(back) <= set(tagged[4:])
+    assert back
+    few, more = walk_page(viewer, tag="vip", queue="a", top=tagged[7])
+    assert few == tagged[6::-2][: 1 if window == 2 else 3]
+    assert more
+
+
+def test_rare_status_is_walked_rather_than_a_common_tag(monkeypatch, viewer):
+    monkeypatch.setattr(walk, "WINDOW", 3)
+    monkeypatch.setattr(searching, "RARE", 3)
+    failed = build.job(JobStatus.FAILED, tags=["vip"])
+    people.jobs(9, tags=["vip"])
+    ids, older = walk_page(viewer, tag="vip", status="failed")
+    assert (ids, older) == ([str(build.id_of(failed))], None)
 
 
 def test_few_pending_jobs_are_found_however_old(monkeypatch, viewer):

@@ -202,6 +202,16 @@ def _paused_until_but_not_since() -> None:
         )
 
 
+def _one_tag_twice() -> None:
+    job_id = build.enqueue(tags=["vip"])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO jobs_searchattribute (job_id, name, value)"
+            " SELECT job_id, name, value FROM jobs_searchattribute WHERE job_id = %s",
+            [Job._meta.pk.get_db_prep_save(job_id, connection)],
+        )
+
+
 def _scheduler(assignment: str) -> Callable[[], None]:
     def write() -> None:
         with connection.cursor() as cursor:
@@ -263,6 +273,7 @@ OTHERS: list[tuple[str, Callable[[], None]]] = [
     ("scheduler_one_row", _another_scheduler),
     ("scheduler_epoch_positive", _scheduler("epoch = 0")),
     ("queue_pause_has_start", _paused_until_but_not_since),
+    ("search_once", _one_tag_twice),
     ("minute_once", _two_rows_of_one_minute),
     ("audit_source_known", _audit_entry("source = 'guess'")),
     ("audit_first_has_no_previous", _audit_entry("prev_hash = 'x'")),

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from jobs.models import Case, Comment, Evidence, Job, Proposal, Ruling
+from jobs import handlers
+from jobs.models import Case, Comment, Evidence, Job, Proposal, Ruling, SearchAttribute
 from jobs.operations import casework, rulings
 from jobs.operations.rulings import Proposed, Ruled
 from jobs.outcomes import Refused
@@ -112,8 +113,11 @@ def test_rebind_sends_the_new_payload_under_its_own_name(ada):
 
 
 def test_revise_gives_the_job_a_new_input_and_its_effects_new_keys(ada):
+    handlers.job(build.KIND, search=["to"])(lambda to="": None)
     matter = scene.conflict()
     done = matter.rule("revise", ada, arguments={"to": "umbrella"})
+    found = SearchAttribute.objects.filter(job=matter.job).values_list("name", "value")
+    assert list(found) == [("to", "umbrella")]
     assert (done.effect_status, done.job_status) == ("abandoned", "pending")
     assert (matter.job.revision, json.loads(matter.job.input)) == (2, {"to": "umbrella"})
     lease = build.claim(build.id_of(matter.lease), now=LATER)

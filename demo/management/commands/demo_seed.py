@@ -50,7 +50,10 @@ class Command(BaseCommand):
         for path, source in sources.items():
             for to in TARGETS:
                 answer = convert.with_options(
-                    unique_key=f"demo:{path.name}:{to}", unique_scope="ever", enqueued_by="demo_seed"
+                    unique_key=f"demo:{path.name}:{to}",
+                    unique_scope="ever",
+                    enqueued_by="demo_seed",
+                    tags=("sample",),
                 ).enqueue(source=source, to=to, name=path.name)
                 new += answer.created
         if new:
@@ -58,7 +61,10 @@ class Command(BaseCommand):
                 "reports.nightly",
                 {"note": "no worker of the demonstration knows this kind"},
                 options=Options(
-                    queue="reports", label="A kind that nobody here knows", enqueued_by="demo_seed"
+                    queue="reports",
+                    label="A kind that nobody here knows",
+                    enqueued_by="demo_seed",
+                    tags=("sample", "nightly"),
                 ),
             )
             path, source = next(iter(sources.items()))

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from jobs import searching
 from jobs.management import numbers, shell
 from jobs.models import Job
-from jobs.operations import actor, jobwork, listing, lookup, printed
+from jobs.operations import actor, indexing, jobwork, listing, lookup, printed
 from jobs.operations.dossier import dossier, explained, summary
+from jobs.outcomes import InvalidJob
 from jobs.status import JobStatus
 
 PERMISSIONS = {
@@ -71,6 +73,10 @@ class Command(shell.OperatorCommand):
         _act_arguments(verb("hold", _("Keep a job from being claimed until `unhold`.")))
         _act_arguments(verb("unhold", _("Lift the hold of a job.")))
 
+        index = verb("index", _("Let the jobs of a kind be found by the arguments that it declares now."))
+        index.add_argument("--kind", required=True, type=shell.text, help=_("a kind that this process knows"))
+        shell.database_argument(index)
+
     def act(self, options: dict[str, Any]) -> None:
         getattr(self, f"_{options['verb']}")(options)
 
@@ -83,6 +89,7 @@ class Command(shell.OperatorCommand):
             queue=options["queue"],
             key=options["key"],
             label=options["label"],
+            attributes=_attributes(options),
             before=lookup.bounds(options["before"])[0] if options["before"] else None,
             limit=options["limit"],
         )
@@ -103,6 +110,11 @@ class Command(shell.OperatorCommand):
         job = lookup.one(options["id"])
         about = explained(job)
         self.tell({"id": job.id, **about}, [printed.plain(about["text"])])
+
+    def _index(self, options: dict[str, Any]) -> None:
+        done = sum(indexing.index(options["kind"], using=options["database"]), indexing.Indexed())
+        text = _("Jobs looked at: %(jobs)s. Search attributes added: %(added)s, removed: %(removed)s.")
+        self.tell({"kind": options["kind"], **done._asdict()}, [text % done._asdict()])
 
     # -- acting -------------------------------------------------------------------------------------------
 
@@ -156,6 +168,17 @@ class Command(shell.OperatorCommand):
         self.tell(document, lines)
 
 
+def _attributes(options: dict[str, Any]) -> list[searching.Attribute]:
+    """Return what the jobs are to be found by; raises InvalidJob naming the argument that is wrong."""
+    found = []
+    for name, read in (("arg", searching.argument), ("tag", searching.tag)):
+        try:
+            found += [read(options[name])] if options[name] is not None else []
+        except searching.Unsearchable as error:
+            raise InvalidJob(f"--{name}", str(error)) from None
+    return found
+
+
 def _list_arguments(parser: ArgumentParser) -> None:
     most = settings.INTERLOCK["PAGE_ROWS"]
     parser.add_argument(
@@ -167,6 +190,13 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--kind", default="", type=shell.text, help=_("only this kind"))
     parser.add_argument("--queue", default="", type=shell.text, help=_("only this queue"))
     parser.add_argument("--key", default="", type=shell.text, help=_("only the jobs with this unique key"))
+    parser.add_argument("--tag", type=shell.text, help=_("only the jobs with this tag"))
+    parser.add_argument(
+        "--arg",
+        type=shell.text,
+        metavar="invoice=INV-17",
+        help=_("only the jobs with this value at an argument that their kind declares as searchable"),
+    )
     parser.add_argument("--label", default="", type=shell.text, help=_("only labels that contain this"))
     parser.add_argument(
         "--limit",
