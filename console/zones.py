@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest
 
 from jobs.operations import preferences
@@ -19,5 +20,7 @@ def chosen(request: HttpRequest) -> str:
         return ""
     name = session.get(KEY)
     if name is None:
-        name = session[KEY] = preferences.zone_of(request.user)
+        name = preferences.zone_of(request.user)
+        if SESSION_KEY in session:  # one that has just ended must not begin anew by this
+            session[KEY] = name
     return name if name in preferences.zones() else ""

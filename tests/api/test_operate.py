@@ -14,6 +14,7 @@ from jobs.status import JobStatus
 from tests import build
 from tests.api.caller import ROOT, Api, operator, person, secret
 from tests.build import at, claim, enqueue
+from tests.console import matters
 
 pytestmark = pytest.mark.looks_alike
 
@@ -163,6 +164,23 @@ def test_history_tells_attempts_effects_events_family_and_why(ops):
     assert [job["id"] for job in family["children"]] == [str(grandchild)]
     why = ops.look(f"/jobs/{parent}/explain").json()
     assert (why["code"], why["params"]) == ("WHY_NO_WORKER", {"queue": "default"})
+
+
+def test_explanation_names_the_effect_and_its_case_or_who_put_it_on_hold(ops):
+    case = matters.open_case()
+    why = ops.look(f"/jobs/{case.job_id}/explain").json()
+    assert why["code"] == "WHY_UNCERTAIN"
+    assert why["params"] == {
+        "open": 1,
+        "effect": "to acme (42.00 EUR)",
+        "effect_id": case.effect_id,
+        "case_id": str(case.pk),
+    }
+    held = enqueue()
+    Job.objects.hold(held, actor="ada", reason="look first", now=at(3))
+    why = ops.look(f"/jobs/{held}/explain").json()
+    assert (why["code"], why["params"]["by"], why["params"]["reason"]) == ("WHY_HELD_BY", "ada", "look first")
+    assert why["params"]["at"].startswith("2026-03-01T12:00:03")
 
 
 def test_lineage_stops_where_the_tokens_queues_end(db):

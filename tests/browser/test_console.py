@@ -48,7 +48,7 @@ def test_viewer_logs_in_finds_a_job_and_reads_why_it_is_where_it_is(window, worl
         "link", name="invoices.settle"
     ).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("invoices.settle, INV-2026-11873")
-    expect(page.get_by_text("The outcome of 1 outside effect is unknown")).to_be_visible()
+    expect(page.get_by_text("The outcome of INV-2026-11873 is unknown")).to_be_visible()
     expect(page.get_by_role("img", name="Timeline of the attempts")).to_be_visible()
     expect(page.get_by_text("2 writes refused").first).to_be_visible()
     expect(page.get_by_text("4111111111111111")).to_have_count(0)
