@@ -88,8 +88,10 @@ def having(jobs: QuerySet[Job], wanted: Sequence[Attribute]) -> QuerySet[Job]:
 
 def candidates(jobs: QuerySet[Job], scope: QuerySet[Any]) -> QuerySet[Any]:
     """Return what there is to list: `jobs`, or the rows of an attribute (`scope`) that are of one."""
-    if scope.model is not SearchAttribute or not jobs.query.where:
-        return scope if scope.model is SearchAttribute else jobs
+    if scope.model is Job:
+        return jobs
+    if not jobs.query.where:
+        return scope
     passing: QuerySet[Any] = scope.filter(_there(jobs.filter(id=OuterRef("job_id"))))
     return passing
 
