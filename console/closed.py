@@ -14,7 +14,7 @@ from jobs.models import Case, Ruling
 from jobs.models.case import ClosedAs
 
 SIZE = 30
-WINDOW = 20_000
+WINDOW = 5_000
 """A rare match is looked for among so many of them, and then further back where one asks for it."""
 
 
