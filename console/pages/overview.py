@@ -20,7 +20,6 @@ RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (
     ("unknown", gettext_lazy("Outcomes unknown"), "bunk"),
     ("refused", gettext_lazy("Writes refused by the fence"), "bbad"),
-    ("failed", gettext_lazy("Attempts failed"), "b0"),
 )
 
 
@@ -67,9 +66,9 @@ class OverviewPage(Page):
             "charts": [
                 commits(bins),
                 latency(bins),
-                *(events(bins, *kind) for kind in EVENTS[:2]),
+                *(events(bins, *kind) for kind in EVENTS),
                 contention(bins),
-                events(bins, *EVENTS[2]),
+                retries(bins),
             ],
         }
 
@@ -163,8 +162,34 @@ def events(bins: list[Bin], name: str, title: Any, bar_class: str) -> Chart:
         % {"total": total, "high": _rate(max(values))},
         ticks=charts.axis(top, _rate),
         times=charts.times([part.start for part in bins], _end(bins)),
-        bars=charts.bars(values, top),
-        bar_class=bar_class,
+        bars=[(bar_class, charts.bars(values, top))],
+    )
+
+
+def retries(bins: list[Bin]) -> Chart:
+    """Return the chart of attempts whose job went on to another one, and of those that were its last."""
+    again, last = _thirds([part.retries for part in bins]), _thirds([part.failed for part in bins])
+    both = [a + b for a, b in zip(again, last, strict=True)]
+    top = max(2.0, charts.nice(max(both)))
+    said = {"retries": f"{sum(again):,}", "failed": f"{sum(last):,}", "high": _rate(max(both))}
+    return Chart(
+        name="retries",
+        title=_("Retries"),
+        headline=said["retries"],
+        note=ngettext("%(failed)s failed for good", "%(failed)s failed for good", sum(last)) % said
+        if any(last)
+        else "",
+        description=ngettext(
+            "%(retries)s attempt failed or lost its lease and its job was tried again; %(failed)s failed for"
+            " good. At most %(high)s in one bar.",
+            "%(retries)s attempts failed or lost their lease and their job was tried again; %(failed)s failed"
+            " for good. At most %(high)s in one bar.",
+            sum(again),
+        )
+        % said,
+        ticks=charts.axis(top, _rate),
+        times=charts.times([part.start for part in bins], _end(bins)),
+        bars=[("b0", charts.bars(again, top)), ("bbad", charts.bars(last, top, upon=again))],
     )
 
 

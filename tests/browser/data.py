@@ -443,6 +443,12 @@ def _minutes(b: Builder) -> None:
             if back in when:
                 add(minute, f"fence.{measure}.accepted", 1 + back % 3)
                 add(minute, f"fence.{measure}.checked", 1 + back % 3)
+        if back % 4 == 3:
+            add(minute, "retries", 1 + back % 3)
+        if back in (42, 43, 18):
+            add(minute, "recovered.pending", 1, 0, "payments", "all")
+        if back in (39, 19):
+            add(minute, "failed", 1)
         add(minute, "claims", n)
         add(minute, "claims_empty", int(n * chance.uniform(0.006, 0.017)))
         slow = 2.6 if back < 30 else 1.0
