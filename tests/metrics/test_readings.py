@@ -180,11 +180,8 @@ def test_claims_and_attempts_and_reclaims_are_counted():
 
 def _tried():
     names = ("retries", "failed", "recovered.pending", "recovered.failed")
-    found = dict.fromkeys(names, 0)
-    for row in measures.drain():
-        if row["measure"] in found:
-            found[row["measure"]] += row["count"]
-    return tuple(found[name] for name in names)
+    rows = measures.drain()
+    return tuple(sum(int(str(row["count"])) for row in rows if row["measure"] == name) for name in names)
 
 
 def test_retry_is_an_attempt_after_which_the_job_goes_on_and_a_last_one_is_none():
