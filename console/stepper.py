@@ -78,7 +78,9 @@ def of(told: dict[str, Any], at: int, *, digits: int = 9) -> Stepper:
     Its times are told with so many digits: those of a scenario are exact, those of a real clock are not.
     """
     steps = told["steps"]
-    actors = sorted(dict.fromkeys(step["actor"] for step in steps), key=bool)  # what nobody in it does is on top
+    actors = sorted(
+        dict.fromkeys(step["actor"] for step in steps), key=bool
+    )  # what nobody in it does is on top
     lanes = [(actor, TOP + LANE * n) for n, actor in enumerate(actors)]
     height = dict(lanes)
     apart = (WIDTH - LEFT - 24) / max(1, len(steps) - 1)

@@ -30,7 +30,7 @@ def of_every_status(times):
 
 
 LISTS = {
-    "index": 18,
+    "index": 20,
     "jobs": 14,
     "inbox": 13,
     "queues": 17,
@@ -106,7 +106,7 @@ def test_page_of_an_operation_costs_the_same_with_few_rows_and_with_many(browse,
 
 @pytest.mark.parametrize(
     ("region", "most"),
-    [("index needs", 14), ("index proof", 10), ("index flow", 7), ("jobs table", 12), ("jobs counts", 16)],
+    [("index needs", 14), ("index proof", 13), ("index flow", 7), ("jobs table", 12), ("jobs counts", 16)],
 )
 def test_refresh_of_a_region_costs_that_region_only(viewer, job, region, most):
     name, target = region.split()
