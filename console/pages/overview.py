@@ -129,7 +129,8 @@ def summary(matters: Sequence[Matter]) -> str:
     if not sums:
         return text % said
     unknown = ", ".join(money(amount, currency) for currency, amount in sorted(sums.items()))
-    return f"{text % said} {_('%(sums)s of unknown outcome.') % {'sums': unknown}}"
+    stake = _("%(sums)s of unknown outcome.") % {"sums": unknown}
+    return f"{text % said} {stake}"
 
 
 def commits(bins: list[Bin]) -> Chart:
