@@ -32,7 +32,7 @@ class Bar:
 
 @dataclass
 class Chart:
-    """What the template draws: `lines` are (class, path), `areas` likewise, `bars` share one class."""
+    """What the template draws: `lines` are (class, path), `areas` likewise, `bars` are (class, bars)."""
 
     name: str
     title: str
@@ -42,8 +42,7 @@ class Chart:
     times: list[Tick]
     lines: list[tuple[str, str]] = field(default_factory=list)
     areas: list[tuple[str, str]] = field(default_factory=list)
-    bars: list[Bar] = field(default_factory=list)
-    bar_class: str = ""
+    bars: list[tuple[str, list[Bar]]] = field(default_factory=list)
     note: str = ""
     empty: bool = False
 
@@ -95,17 +94,18 @@ def area(values: Sequence[float], top: float) -> str:
     return f"{line(values, top)}L{WIDTH:.1f} {BOTTOM:.1f}L{LEFT:.1f} {BOTTOM:.1f}Z"
 
 
-def bars(values: Sequence[float], top: float) -> list[Bar]:
-    """Return one bar for each value above nothing."""
+def bars(values: Sequence[float], top: float, *, upon: Sequence[float] = ()) -> list[Bar]:
+    """Return one bar for each value above nothing; each stands upon the value in its place of `upon`."""
     step = (WIDTH - LEFT) / len(values)
+    grounds = upon or [0.0] * len(values)
     return [
         Bar(
             round(LEFT + n * step + 1, 1),
-            round(_y(v, top), 1),
+            _y(ground + v, top),
             round(step - 2, 1),
-            round(BOTTOM - _y(v, top), 1),
+            round(_y(ground, top) - _y(ground + v, top), 1),
         )
-        for n, v in enumerate(values)
+        for n, (ground, v) in enumerate(zip(grounds, values, strict=True))
         if v > 0
     ]
 

@@ -21,9 +21,21 @@ LATENCY = "due_to_commit"
 REFUSED = "refused."
 CLAIMS, EMPTY = "claims", "claims_empty"
 """Claims that a sign of work prompted, and those of them that found nothing."""
-FAILED = "fence.fail.accepted"
+RETRIES, LOST = "retries", "recovered.pending"
+"""Attempts that failed, and those that lost their lease, whose job went on to another one."""
+FAILED, LAST_LOST = "failed", "recovered.failed"
+"""Jobs that failed for good: by an attempt's own ending, and by recovery."""
 UNKNOWN = "fence.uncertain.accepted"
-_COUNTERS = {COMMITS: "commits", FAILED: "failed", UNKNOWN: "unknown", CLAIMS: "claims", EMPTY: "empty"}
+_COUNTERS = {
+    COMMITS: "commits",
+    RETRIES: "retries",
+    LOST: "retries",
+    FAILED: "failed",
+    LAST_LOST: "failed",
+    UNKNOWN: "unknown",
+    CLAIMS: "claims",
+    EMPTY: "empty",
+}
 
 WIDE = 2
 """Hours of a bin where the range is longer than a day: a week is 84 of them, as many as a chart can show."""
@@ -39,6 +51,7 @@ class Bin:
     refused: int = 0
     claims: int = 0
     empty: int = 0
+    retries: int = 0
     failed: int = 0
     unknown: int = 0
     latency: Histogram = field(default_factory=lambda: defaultdict(int))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from console import moves, wording
-from jobs.models import Change, Job
+from jobs.models import AuditEntry, Change, Job
 
 WINDOW = 50_000
 """The feed has no index by job: only so many of its newest rows are looked at."""
@@ -94,11 +95,36 @@ def last(job: Job, now: datetime) -> str:
     """Return the newest change of the job in a sentence; empty where it is not known."""
     for row in Change.objects.filter(at__gte=job.created_at).order_by("-id")[:READ]:
         if any(entry and entry[0] == job.id.hex for entry in row.jobs):
-            at = wording.clock(row.at, now)
-            if row.actor:
-                return _("%(who)s %(what)s at %(at)s.") % {"who": row.actor, "what": said(row.verb), "at": at}
-            return _("At %(at)s: %(what)s.") % {"what": moves.said(row.verb), "at": at}
+            return _sentence(row.actor, row.verb, row.at, now)
     return ""
+
+
+def since(ids: Sequence[uuid.UUID], moment: datetime, now: datetime) -> dict[uuid.UUID, str]:
+    """Return of each of these jobs what was done to it last after `moment`, where that is known.
+
+    What people do is in the audit by job; of all else the newest `READ` rows of the feed are looked at.
+    """
+    if not ids:
+        return {}
+    wanted = {str(job_id): job_id for job_id in ids}
+    found: dict[uuid.UUID, tuple[datetime, str, str]] = {}
+    for row in Change.objects.order_by("-id")[:READ]:
+        for name, *_status in row.jobs:
+            job_id = wanted.get(str(uuid.UUID(name)))
+            if job_id and row.at > moment:
+                found.setdefault(job_id, (row.at, row.actor, row.verb))
+    entries = AuditEntry.objects.filter(object_type="job", object_id__in=wanted, at__gt=moment)
+    for at, actor, action, text in entries.order_by("-seq").values_list("at", "actor", "action", "object_id")[
+        :READ
+    ]:
+        if wanted[text] not in found or found[wanted[text]][0] < at:
+            found[wanted[text]] = (at, actor, action)
+    return {job_id: _sentence(actor, verb, at, now) for job_id, (at, actor, verb) in found.items()}
+
+
+def _sentence(actor: str, verb: str, at: datetime, now: datetime) -> str:
+    told = {"who": actor, "what": said(verb) if actor else moves.said(verb), "at": wording.clock(at, now)}
+    return (_("%(who)s %(what)s at %(at)s.") if actor else _("At %(at)s: %(what)s.")) % told
 
 
 def acts(changes: Sequence[Change]) -> list[Act]:

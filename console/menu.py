@@ -108,6 +108,8 @@ def _note(page: MenuPage, request: HttpRequest, around: Surroundings) -> tuple[s
         return ngettext("%(n)s paused", "%(n)s paused", count) % {"n": count}, False
     if page.url_name == "admin:workers" and (count := len(around.silent)):
         return ngettext("%(n)s silent", "%(n)s silent", count) % {"n": count}, False
+    if page.url_name == "admin:plans" and (count := around.scheduler.plans_running):  # type: ignore[attr-defined]
+        return ngettext("%(n)s running", "%(n)s running", count) % {"n": count}, False
     if page.url_name == "admin:scheduler" and not around.scheduler.claims_open:
         return str(_("closed")), True
     if page.url_name == "admin:scheduler" and raising.open_now(around.now, around.scheduler.epoch):

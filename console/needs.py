@@ -16,7 +16,7 @@ from jobs.explain import Silent, Surroundings
 from jobs.ledger import indexed
 from jobs.ledger.epochs import Epoch
 from jobs.ledger.rows import fetch
-from jobs.models import EffectSlot, Job, Queue, RaiseProposal
+from jobs.models import AuditHead, EffectSlot, Job, Queue, RaiseProposal
 from jobs.operations import raising
 from jobs.operations.approvals import Question
 from jobs.status import EffectStatus, JobStatus
@@ -57,13 +57,26 @@ class Needs:
     silent: Sequence[Silent] = ()
     claims_closed: bool = False
     raise_asked: RaiseProposal | None = None
+    chain: Chain | None = None
     matters: list[pressing.Matter] = field(default_factory=list)
     """What the open cases ask, for who may see them; the jobs of `uncertain` say it to all others."""
 
     @property
     def jobs(self) -> bool:
         """Whether something is asked about jobs, beside what the cases ask."""
-        return bool(self.claims_closed or self.raise_asked or self.uncertain or self.failed or self.held)
+        return bool(
+            self.claims_closed
+            or self.raise_asked
+            or self.chain_broken
+            or self.uncertain
+            or self.failed
+            or self.held
+        )
+
+    @property
+    def chain_broken(self) -> bool:
+        """Whether the audit chain is known not to be whole."""
+        return self.chain is not None and self.chain.broken
 
     @property
     def nobody(self) -> bool:
@@ -71,7 +84,30 @@ class Needs:
         return not (self.matters or self.jobs or self.paused or self.silent)
 
 
-def read(around: Surroundings, *, cases: bool = True, questions: Sequence[Question] = ()) -> Needs:
+@dataclass(frozen=True)
+class Chain:
+    """What the last verification found of the audit chain; `head` is None where its end was lost."""
+
+    head: AuditHead | None
+
+    @property
+    def broken(self) -> bool:
+        return self.head is None or self.head.checked_ok is False
+
+    @property
+    def since(self) -> int:
+        """Entries that came after the last verification."""
+        return self.head.seq - (self.head.checked_seq or 0) if self.head else 0
+
+
+def chain() -> Chain:
+    """Return what is known of the audit chain: one row, nothing is walked."""
+    return Chain(AuditHead.objects.filter(pk=1).first())
+
+
+def read(
+    around: Surroundings, known: Chain, *, cases: bool = True, questions: Sequence[Question] = ()
+) -> Needs:
     """Return what needs a person at this moment; `cases` only for who may see them, and the `questions` there
     that wait for a second person."""
     failed, more = failed_lately(around.now)
@@ -86,6 +122,7 @@ def read(around: Surroundings, *, cases: bool = True, questions: Sequence[Questi
         silent=around.silent,
         claims_closed=not around.scheduler.claims_open,
         raise_asked=raising.open_now(around.now, around.scheduler.epoch),
+        chain=known,
     )
 
 

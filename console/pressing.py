@@ -31,6 +31,8 @@ class Matter:
     count: int = 0
     kinds: set[str] = field(default_factory=set)
     sums: dict[str, Decimal] = field(default_factory=dict)
+    unknown: dict[str, Decimal] = field(default_factory=dict)
+    """What of the sums is of unknown outcomes: what is late may be of any kind."""
     since: datetime | None = None
     due: datetime | None = None
     rulings: int = 0
@@ -43,7 +45,15 @@ class Matter:
         return next(iter(self.kinds)) if len(self.kinds) == 1 else ""
 
     def add(
-        self, kind: str, currency: str, n: int, amount: Decimal | None, since: datetime, due: datetime | None
+        self,
+        kind: str,
+        currency: str,
+        n: int,
+        amount: Decimal | None,
+        since: datetime,
+        due: datetime | None,
+        *,
+        unknown: bool = False,
     ) -> None:
         """Count some more cases in."""
         self.count += n
@@ -52,6 +62,8 @@ class Matter:
         self.due = min(filter(None, (self.due, due)), default=None)
         if amount is not None:
             self.sums[currency] = self.sums.get(currency, Decimal()) + amount
+            if unknown:
+                self.unknown[currency] = self.unknown.get(currency, Decimal()) + amount
 
 
 def matters(now: datetime) -> list[Matter]:
@@ -69,15 +81,16 @@ def matters(now: datetime) -> list[Matter]:
         asking.filter(opened_at__lte=Coalesce(last, Value(END)))
         .annotate(what=models.Case(contradicted, late, default=F("kind"), output_field=CharField()))
         .order_by()
-        .values_list("what", "effect_kind", "currency")
+        .values_list("what", "kind", "effect_kind", "currency")
         .annotate(n=Count("pk"), amount=Sum("amount"), since=Min("opened_at"), due=Min("sla_due_at"))
     )
     found: dict[tuple[str, str], Matter] = {}
-    for what, kind, currency, n, amount, since, due in rows:
+    for what, case_kind, kind, currency, n, amount, since, due in rows:
         if what == CaseKind.APPROVAL:
             continue
         key = (what, kind if what == CaseKind.UNKNOWN else "")
-        found.setdefault(key, Matter(what)).add(kind, currency, n, amount, since, due)
+        unknown = case_kind == CaseKind.UNKNOWN
+        found.setdefault(key, Matter(what)).add(kind, currency, n, amount, since, due, unknown=unknown)
     # Of one sort the one that is due first; all that nobody set a limit for come after it, the oldest first.
     return sorted(found.values(), key=lambda m: (ORDER.index(m.what), m.due is None, m.due or m.since))
 

@@ -72,15 +72,20 @@ class Stepper:
         return " ".join(_("At t=%(t)s: %(action)s.") % {"t": s.t, "action": s.action} for s in self.steps)
 
 
-def of(told: dict[str, Any], at: int) -> Stepper:
-    """Return the scenario that was recorded as `told`, looked at in its step `at`, counted from 1."""
+def of(told: dict[str, Any], at: int, *, digits: int = 9) -> Stepper:
+    """Return the scenario that was recorded as `told`, looked at in its step `at`, counted from 1.
+
+    Its times are told with so many digits: those of a scenario are exact, those of a real clock are not.
+    """
     steps = told["steps"]
-    actors = list(dict.fromkeys(step["actor"] for step in steps if step["actor"]))
-    lanes = [("", TOP), *((actor, TOP + LANE * (n + 1)) for n, actor in enumerate(actors))]
+    actors = sorted(
+        dict.fromkeys(step["actor"] for step in steps), key=bool
+    )  # what nobody in it does is on top
+    lanes = [(actor, TOP + LANE * n) for n, actor in enumerate(actors)]
     height = dict(lanes)
     apart = (WIDTH - LEFT - 24) / max(1, len(steps) - 1)
     shown = [
-        _shown(step, number, LEFT + apart * (number - 1), height[step["actor"]])
+        _shown(step, number, LEFT + apart * (number - 1), height[step["actor"]], digits)
         for number, step in enumerate(steps, 1)
     ]
     named = [(actor or _("others"), y) for actor, y in lanes]
@@ -102,7 +107,8 @@ def _leases(steps: list[dict[str, Any]], shown: list[Shown]) -> list[tuple[float
     begun: Shown | None = None
     for step, here in zip(steps, shown, strict=True):
         claimed = step["action"].startswith("claim") and type(step["returned"]) is int
-        if begun is not None and (claimed or step["status"] != "running"):
+        ended = step["status"] != "running" or step.get("ends", False)
+        if begun is not None and (claimed or ended):
             bars.append((begun.x, begun.y, here.x - begun.x))
             begun = None
         if claimed:
@@ -112,17 +118,23 @@ def _leases(steps: list[dict[str, Any]], shown: list[Shown]) -> list[tuple[float
     return bars
 
 
-LOOKS = {"running": "st-run", "done": "st-ok", "uncertain": "st-unk", "waiting": "st-warn"}
+LOOKS = {
+    "running": "st-run",
+    "done": "st-ok",
+    "succeeded": "st-ok",
+    "uncertain": "st-unk",
+    "waiting": "st-warn",
+}
 
 
-def _shown(step: dict[str, Any], number: int, x: float, y: int) -> Shown:
+def _shown(step: dict[str, Any], number: int, x: float, y: int, digits: int) -> Shown:
     until = step["lease_until"]
     return Shown(
         number=number,
         x=x,
         y=y,
-        t=f"{step['t']:.9g}",
-        action=_(step["action"]).format(actor=step["actor"]),
+        t=f"{step['t']:.{digits}g}",
+        action=_(step["action"]).format(actor=step["actor"], **step.get("named", {})),
         returned=json.dumps(step["returned"], ensure_ascii=False).strip('"'),
         status=step["status"],
         generation=step["generation"],

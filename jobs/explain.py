@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from django.db.models import Count, Subquery
 from django.utils.translation import gettext as _
 
 from jobs import awaited
@@ -67,10 +68,13 @@ class Surroundings:
 
     @cached_property
     def scheduler(self) -> Scheduler:
-        """The scheduler row."""
-        from jobs.models import Scheduler
+        """The scheduler row; with it, as every page tells both, how many plans are being gone through."""
+        from jobs.models import Plan, Scheduler
+        from jobs.models.plan import PlanState
 
-        return Scheduler.objects.using(self.using).get()
+        running = Plan.objects.filter(state=PlanState.RUNNING).order_by().values("state")
+        counted = Subquery(running.annotate(n=Count("pk")).values("n"))
+        return Scheduler.objects.using(self.using).annotate(plans_running=counted).get()
 
     @cached_property
     def paused(self) -> dict[str, Queue]:

@@ -15,6 +15,7 @@ from jobs.ledger import claim as claims
 from jobs.ledger import epoch as scheduler
 from jobs.ledger import fence, recover, renew, settle, timeline
 from jobs.ledger.session import Session, transact
+from jobs.ledger.settle import Ended
 from jobs.outcomes import Code, Ending, Lease, Outcome
 from jobs.recovery import NotOurs, Recovery
 from jobs.status import TERMINAL, JobStatus
@@ -110,8 +111,10 @@ class DurableJobRuntime(Recovery):
             return None
         epoch = self.current_epoch() if epoch is None else epoch
         ttl = ttl or self.lease_seconds
+        recovered: list[Ended] = []
 
         def work(session: Session) -> list[Lease]:
+            recovered.clear()  # the whole transaction may be run again
             key = session.key(job_id)
             session.lock([key])
             if expected_state_version is not None and not self._at_version(
@@ -124,8 +127,13 @@ class DurableJobRuntime(Recovery):
                     session, job_id, worker=worker_id, epoch=epoch, ttl=ttl, takeover=True
                 )
                 if not taken:
-                    self._end_expired(session, expired, unless_pending=True)
+                    recovered.extend(self._end_expired(session, expired, unless_pending=True))
                     return []
+                # Taken back and claimed at once: never pending, and a retry all the same.
+                recovered.extend(
+                    Ended(lease.job_id, JobStatus.PENDING, None, lease.queue, lease.kind, entry.overdue)
+                    for lease, entry in zip(taken, expired, strict=True)
+                )
                 self.hooks.lost(
                     session, [e.attempt_id for e in expired], [key], error_code="LEASE_TIMEOUT_RECOVERED"
                 )
@@ -142,6 +150,7 @@ class DurableJobRuntime(Recovery):
         except NotOurs:
             taken = []
         self._checked("claim", 1, len(taken))
+        self._count_recovered(recovered)
         return taken[0] if taken else None
 
     # -- the holder's verbs -------------------------------------------------------------------------------
@@ -248,7 +257,7 @@ class DurableJobRuntime(Recovery):
                 for t in tokens
             ]
 
-        return self._count_ended(leases, self._judge("commit", leases, work, now))
+        return self._count_ended("commit", leases, self._judge("commit", leases, work, now))
 
     def end(self, endings: Sequence[Ending], *, now: datetime | None = None) -> list[Outcome]:
         """Give jobs up: fail, release, wait, skip, uncertain, acknowledge_cancel; outcomes in order.
@@ -283,21 +292,32 @@ class DurableJobRuntime(Recovery):
                 for e in endings
             ]
 
-        return self._count_ended(leases, self._judge(verb, leases, work, now))
+        return self._count_ended(verb, leases, self._judge(verb, leases, work, now))
 
     def promote(self, *, limit: int = 1000, now: datetime | None = None) -> list[str]:
         """Make up to `limit` jobs claimable whose time has come; returns the queues they are in."""
         return self._transact(lambda s: claims.promote(s, limit=limit), now)
 
     @staticmethod
-    def _count_ended(leases: Sequence[Lease], outcomes: list[Outcome]) -> list[Outcome]:
-        """Count what the jobs that have ended took: the attempts of each."""
+    def _count_ended(verb: str, leases: Sequence[Lease], outcomes: list[Outcome]) -> list[Outcome]:
+        """Count what the jobs that have ended took, the attempts of each; and the failures: those after which
+        the job goes on to another attempt, and those that were its last.
+
+        A release and a wait are no retries: they cost no attempt. A lost lease is counted by recovery.
+        """
         sums: dict[str, list[int]] = {}
+        retries = failed = 0
         for lease, outcome in zip(leases, outcomes, strict=True):
-            if outcome.landed and not outcome.replay and outcome.status in TERMINAL:
+            if not outcome.landed or outcome.replay:
+                continue
+            retries += verb == "fail" and outcome.status == JobStatus.PENDING
+            failed += outcome.status == JobStatus.FAILED
+            if outcome.status in TERMINAL:
                 entry = sums.setdefault(lease.kind, [0, 0])
                 entry[0] += 1
                 entry[1] += lease.attempt_count
+        measures.count("retries", retries)
+        measures.count("failed", failed)
         for kind, (jobs, attempts) in sums.items():
             measures.count("attempts", jobs, kind=kind, total=attempts)
         return outcomes

@@ -74,6 +74,7 @@ def families(totals: Iterable[Total]) -> Iterator[Metric]:
         "queue",
         "kind",
     )
+    yield from _tried(by_measure)
     attempts = SummaryMetricFamily(
         "interlock_attempts_per_job", "Attempts that ended jobs had taken.", labels=["kind"]
     )
@@ -89,6 +90,18 @@ def families(totals: Iterable[Total]) -> Iterator[Metric]:
     for name, measure, meaning in _PLAIN:
         yield _counter(name, meaning, value=sum(entry.number for entry in by_measure[measure]))
     yield from _errors(by_measure)
+
+
+def _tried(by_measure: ByMeasure) -> Iterator[Metric]:
+    """What went on to another attempt and what did not, by who ended the one before."""
+    for name, meaning, own in (
+        ("retries", "Attempts that failed or were lost and whose job went on to another one.", "pending"),
+        ("failed", "Jobs that failed for good.", "failed"),
+    ):
+        family = _counter(name, meaning, "ended_by")
+        for by, measure in (("worker", name), ("recovery", f"recovered.{own}")):
+            family.add_metric([by], sum(entry.number for entry in by_measure[measure]))
+        yield family
 
 
 def _fence(by_measure: ByMeasure) -> Iterator[Metric]:

@@ -111,6 +111,8 @@ def minutes(story: Story) -> Iterator[Values]:
         bucket = BUCKETS[5 + tale.mix % 8]
         counted[minute, "due_to_commit", tale.queue, tale.kind, bucket] += 1
         counted[minute, "due_to_commit", "", "", bucket] += 1
+        if tale.mix % 20 == 0:
+            counted[minute, "retries" if tale.mix % 3 else "failed", "", "", 0] += 1
         if tale.number % REFUSED == 0:
             counted[minute, "refused.commit.GENERATION", "", "", 0] += 1
             counted[minute, "recovered.pending", tale.queue, tale.kind, 0] += 1

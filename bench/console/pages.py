@@ -26,7 +26,17 @@ from bench.console.story import (
 )  # fmt: skip
 from console import bounded, inbox
 from jobs import searching
-from jobs.models import AuditEntry, Case, EffectSlot, Evidence, FenceRefusal, Job, Plan, RaiseProposal
+from jobs.models import (
+    AuditEntry,
+    Case,
+    EffectSlot,
+    Evidence,
+    FenceRefusal,
+    Job,
+    Plan,
+    PlanRow,
+    RaiseProposal,
+)
 from jobs.models.case import CaseKind
 from jobs.models.plan import PlanState
 from jobs.status import JobStatus
@@ -40,7 +50,7 @@ SENT = {
     "admin:token-revoke",
     "admin:plan-execute",
     "admin:plan-abort",
-    *(f"admin:{name}-export" for name in ("jobs", "inbox", "audit")),
+    *(f"admin:{name}-export" for name in ("jobs", "inbox", "audit", "plan")),
     *(f"admin:case-{act}" for act in ACTS),
 }
 """Addresses that are no pages: what is only sent leads elsewhere where it is opened; an export is a file."""
@@ -274,6 +284,10 @@ def _plans() -> Iterator[Page]:
     done = _first(Plan.objects.filter(state=PlanState.DONE)).id
     yield page("plan", "done, the most rows", done)
     yield page("plan", "done, the most rows", done, region="state")
+    rows = PlanRow.objects.filter(plan=done).order_by("id").values_list("id", flat=True)
+    yield page("plan-rows", "the first", done)
+    yield page("plan-rows", "skipped", done, outcome="skipped")
+    yield page("plan-rows", "from the middle", done, after=rows[rows.count() // 2])
     yield page("plan-new", "no filter")
     filters: dict[str, dict[str, Any]] = {
         "failed": {"status": "failed"},

@@ -16,6 +16,7 @@ from console.pages.inbox import InboxPage, NextCase
 from console.pages.job import JobPage
 from console.pages.jobs import JobsPage
 from console.pages.overview import OverviewPage
+from console.pages.planrows import PlanRowsExport, PlanRowsPage
 from console.pages.plans import AbortPlan, ExecutePlan, PlanPage, PlansPage, PreparePlan
 from console.pages.practice import PracticePage
 from console.pages.preferences import PreferencesPage
@@ -141,6 +142,8 @@ DETAILS = [
         for name, where, view in [
             ("plan-new", "plans/new/", PreparePlan.as_view()),
             ("plan", "plans/<uuid:plan_id>/", PlanPage.as_view()),
+            ("plan-rows", "plans/<uuid:plan_id>/rows/", PlanRowsPage.as_view()),
+            ("plan-export", "plans/<uuid:plan_id>/export/", PlanRowsExport.as_view()),
             ("plan-execute", "plans/<uuid:plan_id>/execute/", ExecutePlan.as_view()),
             ("plan-abort", "plans/<uuid:plan_id>/abort/", AbortPlan.as_view()),
         ]

@@ -59,11 +59,15 @@ class Page(View):
     def _fragment(self, region: str) -> HttpResponse:
         context = self._shared() | getattr(self, region)()
         status = context.pop("http_status", 200)
-        html = render_to_string(f"{self.folder}/{region}.html", context, self.request)
+        html = render_to_string(self.alone(region), context, self.request)
         tag = f'"{hashlib.sha256(_AGES.sub(lambda m: m[1], html).encode()).hexdigest()[:32]}"'
         if self.request.headers.get("If-None-Match") == tag:
             return _varied(HttpResponseNotModified(headers={"ETag": tag}))
         return _varied(HttpResponse(html, status=status, headers={"ETag": tag}))
+
+    def alone(self, region: str) -> str:
+        """Return the template of a region that refreshes itself."""
+        return f"{self.folder}/{region}.html"
 
     def _shared(self) -> dict[str, Any]:
         return {"now": self.around.now, "around": self.around, "zone": zones.chosen(self.request)}

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from console import stepper
+from console import stepper, zombies
 from console.pages.base import Page
 from jobs import audit
 from jobs.drills import kept
@@ -69,17 +69,29 @@ class DrillsPage(Page):
             "golden": golden,
             "stopped": newest if newest is not None and newest != golden and newest.finished_at else None,
             "may_run": self.request.user.has_perm(RUN_DRILL),
-            **(self._steps(golden) if golden else {}),
+            **(self._golden(golden) if golden else {}),
+            **(self._zombies(last) if last else {}),
         }
 
-    def _steps(self, golden: Drill) -> dict[str, Any]:
-        told = {scenario["name"]: scenario for scenario in golden.observed["scenarios"]}
-        name = self.request.GET.get("scenario", "")
-        chosen = told.get(name) or next(iter(told.values()))
-        step = self.request.GET.get("step", "1")
-        # An address that was typed wrong shows the nearest step there is.
-        number = int(step) if step.isascii() and step.isdigit() and len(step) < 4 else 1
-        return {"scenarios": list(told.values()), "stepper": stepper.of(chosen, number)}
+    def _golden(self, drill: Drill) -> dict[str, Any]:
+        told = drill.observed["scenarios"]
+        return {"scenarios": told, "stepper": stepper.of(*self._chosen(told, "scenario", "step"))}
+
+    def _zombies(self, drill: Drill) -> dict[str, Any]:
+        told = zombies.courses(drill)
+        if not told:
+            return {"courses": []}
+        chosen = self._chosen(told, "token", "try")
+        return {"courses": [(c, WRONG[c["name"]]) for c in told], "zombie": stepper.of(*chosen, digits=4)}
+
+    def _chosen(self, told: list[dict[str, Any]], which: str, step: str) -> tuple[dict[str, Any], int]:
+        """Return what the address names; one that was typed wrong shows the nearest that there is."""
+        names = {scenario["name"]: scenario for scenario in told}
+        # What went wrong is what one comes for.
+        first = next((scenario for scenario in told if not scenario["ok"]), told[0])
+        number = self.request.GET.get(step, "1")
+        known = number.isascii() and number.isdigit() and len(number) < 4
+        return names.get(self.request.GET.get(which, ""), first), int(number) if known else 1
 
 
 def _points(drill: Drill) -> list[tuple[str, list[dict[str, Any] | None]]]:

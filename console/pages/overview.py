@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import timedelta
+from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -12,17 +17,23 @@ from console import charts, environment, figures, needs, questions, wording
 from console.charts import Chart
 from console.figures import Bin
 from console.pages.base import Page
+from console.pressing import LATE, READ, Matter
 from jobs.drills import kept
+from jobs.ledger import counts
+from jobs.ledger.standby import standby
 from jobs.models import FenceRefusal, Job
 from jobs.models.drill import DrillKind
+from jobs.money import money
 from jobs.operations.actor import APPROVE
 from jobs.operations.approvals import ANYBODY, ME
 
+DAY = timedelta(hours=24)
+OPENED = 5000
+"""Cases of a day that are looked at: beyond that it was a day of very many."""
 RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (
     ("unknown", gettext_lazy("Outcomes unknown"), "bunk"),
     ("refused", gettext_lazy("Writes refused by the fence"), "bbad"),
-    ("failed", gettext_lazy("Attempts failed"), "b0"),
 )
 
 
@@ -37,22 +48,38 @@ class OverviewPage(Page):
         """Return the title."""
         return {"title": _("Overview")}
 
+    def alone(self, region: str) -> str:
+        """With what needs a person goes the sentence in the head of the page that sums it up."""
+        return "console/overview/needs_alone.html" if region == "needs" else super().alone(region)
+
+    @cached_property
+    def chain(self) -> needs.Chain:
+        """What is known of the audit chain."""
+        return needs.chain()
+
+    @cached_property
+    def sees_cases(self) -> bool:
+        """Whether the person may see cases."""
+        return self.request.user.has_perm("jobs.view_case")
+
     def needs(self) -> dict[str, Any]:
         """Return what stands still until somebody acts, and whether there is any job at all."""
         user, asked = self.request.user, []
-        sees, answers = user.has_perm("jobs.view_case"), user.has_perm(APPROVE)
-        if sees:
+        answers = user.has_perm(APPROVE)
+        if self.sees_cases:
             # Who may approve is told what waits for his word; anybody else, what waits for anybody's.
             asked = questions.mine(self.request) if answers else questions.every(self.request)
+        found = needs.read(self.around, self.chain, cases=self.sees_cases, questions=asked)
         return {
-            "needs": needs.read(self.around, cases=sees, questions=asked),
+            "needs": found,
             "waiting": ME if answers else ANYBODY,
+            "summary": summary(found.matters),
             "shown": needs.SHOWN,
             "first_job": Job.objects.order_by("-id").values_list("id").first() is None,
         }
 
     def proof(self) -> dict[str, Any]:
-        """Return the fence coverage and the state of the cluster."""
+        """Return the fence coverage, the state of the cluster and what became of the cases of a day."""
         scheduler, epochs = self.around.scheduler, self.around.live_epochs
         return {
             "coverage": figures.coverage(self.around.now),
@@ -60,6 +87,12 @@ class OverviewPage(Page):
             "drill": kept.last_finished(DrillKind.ZOMBIE),
             "scheduler": scheduler,
             "database": environment.database(),
+            "standby": standby(DEFAULT_DB_ALIAS),
+            "chain": self.chain,
+            "day": counts.cases_since(DEFAULT_DB_ALIAS, self.around.now - DAY, most=OPENED)
+            if self.sees_cases
+            else None,
+            "opened_most": OPENED,
             "live_workers": len(epochs),
             "old_workers": sum(epoch < scheduler.epoch for epoch in epochs),
         }
@@ -75,11 +108,38 @@ class OverviewPage(Page):
             "charts": [
                 commits(bins),
                 latency(bins),
-                *(events(bins, *kind) for kind in EVENTS[:2]),
+                *(events(bins, *kind) for kind in EVENTS),
                 contention(bins),
-                events(bins, *EVENTS[2]),
+                retries(bins),
             ],
         }
+
+
+def summary(matters: Sequence[Matter]) -> str:
+    """Return what the open cases come to, in a sentence or two; empty where none is open."""
+    # A case whose ruling waits for a second person is counted by its own kind.
+    n = sum(matter.count - matter.rulings for matter in matters)
+    if not n:
+        return ""
+    late = sum(matter.count for matter in matters if matter.what == LATE)
+    said = {"n": f"{READ:,}+" if n >= READ else f"{n:,}", "late": f"{late:,}"}
+    if late:
+        text = ngettext(
+            "%(n)s case needs a person, %(late)s past its SLA.",
+            "%(n)s cases need a person, %(late)s past their SLA.",
+            n,
+        )
+    else:
+        text = ngettext("%(n)s case needs a person.", "%(n)s cases need a person.", n)
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for matter in matters:
+        for currency, amount in matter.unknown.items():
+            sums[currency] += amount
+    if not sums:
+        return text % said
+    unknown = ", ".join(money(amount, currency) for currency, amount in sorted(sums.items()))
+    stake = _("%(sums)s of unknown outcome.") % {"sums": unknown}
+    return f"{text % said} {stake}"
 
 
 def commits(bins: list[Bin]) -> Chart:
@@ -171,8 +231,34 @@ def events(bins: list[Bin], name: str, title: Any, bar_class: str) -> Chart:
         % {"total": total, "high": _rate(max(values))},
         ticks=charts.axis(top, _rate),
         times=charts.times([part.start for part in bins], _end(bins)),
-        bars=charts.bars(values, top),
-        bar_class=bar_class,
+        bars=[(bar_class, charts.bars(values, top))],
+    )
+
+
+def retries(bins: list[Bin]) -> Chart:
+    """Return the chart of attempts whose job went on to another one, and of those that were its last."""
+    again, last = _thirds([part.retries for part in bins]), _thirds([part.failed for part in bins])
+    both = [a + b for a, b in zip(again, last, strict=True)]
+    top = max(2.0, charts.nice(max(both)))
+    said = {"retries": f"{sum(again):,}", "failed": f"{sum(last):,}", "high": _rate(max(both))}
+    return Chart(
+        name="retries",
+        title=_("Retries"),
+        headline=said["retries"],
+        note=ngettext("%(failed)s failed for good", "%(failed)s failed for good", sum(last)) % said
+        if any(last)
+        else "",
+        description=ngettext(
+            "%(retries)s attempt failed or lost its lease and its job was tried again; %(failed)s failed for"
+            " good. At most %(high)s in one bar.",
+            "%(retries)s attempts failed or lost their lease and their job was tried again; %(failed)s failed"
+            " for good. At most %(high)s in one bar.",
+            sum(again),
+        )
+        % said,
+        ticks=charts.axis(top, _rate),
+        times=charts.times([part.start for part in bins], _end(bins)),
+        bars=[("b0", charts.bars(again, top)), ("bbad", charts.bars(last, top, upon=again))],
     )
 
 

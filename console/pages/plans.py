@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from console import planforms, wording
+from console import history, planforms, wording
 from console.filters import JobFilter
 from console.pages.act import CODES, Act, Effect, Sent
 from console.pages.base import Page
@@ -29,8 +30,10 @@ from jobs.outcomes import Refused
 from jobs.sentences import sentence
 
 SHOWN = 50
-ROWS = 200
-"""Skipped rows that the page names; the API pages through all."""
+ROWS = 50
+"""Changed or skipped rows that the page names; all of them are in the list of its rows."""
+QUEUES = 5
+"""Paused queues that are named."""
 ICONS = {"retry": "refresh", "cancel": "cancelled", "hold": "lock", "unhold": "play"}
 
 
@@ -212,7 +215,10 @@ class PlanPage(Page):
         skipped = PlanRow.objects.filter(plan=plan, outcome=RowOutcome.SKIPPED).order_by("id")
         named = [] if standing == PlanState.PLANNED else list(skipped[:ROWS])
         changed = plans.changed(plan) if standing == PlanState.PLANNED else []
-        moved = {one.job_id: one for one in changed}
+        moved = {one.job_id for one in changed}
+        largest = [(row, uuid.UUID(row["job_id"])) for row in plan.summary.get("largest", [])]
+        named_ids = [one.job_id for one in changed[:ROWS]] + [key for _, key in largest if key in moved]
+        who = history.since(list(dict.fromkeys(named_ids)), plan.created_at, self.around.now)
         allowed = self.request.user.has_perm(plans.PERMISSIONS[PlanAction(plan.action)])
         return {
             "plan": plan,
@@ -220,18 +226,15 @@ class PlanPage(Page):
             "act_icon": ICONS[plan.action],
             "verb": wording.plan(plan.action),
             "dear": plan.action == PlanAction.CANCEL,
-            "effects": _effects(plan) if standing == PlanState.PLANNED else [],
+            "effects": _effects(plan, self.around.paused) if standing == PlanState.PLANNED else [],
             "statuses": plan.summary["statuses"].items(),
             "kinds": list(plan.summary["kinds"].items())[:10],
             "more_kinds": max(0, len(plan.summary["kinds"]) - 10),
             "oldest": Job.created_at.field.to_python(plan.summary["oldest"]),
             "newest": Job.created_at.field.to_python(plan.summary["newest"]),
             "amounts": _amounts(plan.summary),
-            "largest": [
-                (row, _amounts(row), moved.get(uuid.UUID(row["job_id"])))
-                for row in plan.summary.get("largest", [])
-            ],
-            "changed": changed[:ROWS],
+            "largest": [(row, _amounts(row), key in moved, who.get(key, "")) for row, key in largest],
+            "changed": [(one, who.get(one.job_id, "")) for one in changed[:ROWS]],
             "changed_count": len(changed),
             "more_changed": max(0, len(changed) - ROWS),
             "rows": [(row, sentence(row.code, row.params)) for row in named],
@@ -300,7 +303,21 @@ def _stopped(plan: Plan) -> str:
     return sentence(plan.ended_why, known) if plan.ended_why else ""
 
 
-def _effects(plan: Plan) -> list[Effect]:
+def _waiting(plan: Plan, paused: Mapping[str, Any]) -> list[Effect]:
+    """Say of which queues no job starts for now: they are paused."""
+    found: list[Effect] = []
+    for name, n in plan.summary.get("queues", {}).items():
+        if name in paused and len(found) < QUEUES:
+            text = ngettext(
+                "Queue %(name)s is paused: its %(n)s job does not start before it is resumed.",
+                "Queue %(name)s is paused: none of its %(n)s jobs starts before it is resumed.",
+                n,
+            )
+            found.append(Effect("pause", text % {"name": name, "n": f"{n:,}"}, "warn"))
+    return found
+
+
+def _effects(plan: Plan, paused: Mapping[str, Any]) -> list[Effect]:
     """Say in plain words what executing it will do."""
     n = plan.total
     match plan.action:
@@ -338,6 +355,8 @@ def _effects(plan: Plan) -> list[Effect]:
                 if reason != "operator":
                     words = {"n": count, "reason": reason}
                     found.append(Effect("warn", _("%(n)s of them are held for %(reason)s.") % words, "warn"))
+    if plan.action in (PlanAction.RETRY, PlanAction.UNHOLD):
+        found += _waiting(plan, paused)
     return [*found, Effect("skipped", _("A job that has changed since is left alone, and named below."))]
 
 

@@ -369,7 +369,7 @@ def took(job: Any) -> str:
 def live(region: str, seconds: int = 3, address: str = "") -> SafeString:
     """Make the element one that refreshes itself: put it into a div's tag."""
     return format_html(
-        'id="{}" class="live stack" data-live hx-get="{}" hx-trigger="every {}s" hx-target="this"'
+        'id="{}" class="live stack" data-live hx-get="{}" hx-trigger="every {}s, again" hx-target="this"'
         ' hx-swap="innerHTML" hx-disinherit="*"',
         region,
         address,

@@ -22,7 +22,7 @@ from jobs.api.view import View
 from jobs.ledger.clock import clock
 from jobs.models import Plan, PlanRow
 from jobs.models.plan import PlanAction, PlanState, RowOutcome
-from jobs.operations import plans
+from jobs.operations import planrows, plans
 from jobs.permissions import BY_ACTION
 from jobs.sentences import sentence
 
@@ -40,6 +40,7 @@ PLAN: dict[str, Schema] = {
     "skipped": WHOLE,
     "statuses": OBJECT,
     "kinds": OBJECT,
+    "queues": OBJECT,
     "holds": OBJECT,
     "oldest": INSTANT,
     "newest": INSTANT,
@@ -173,12 +174,10 @@ class RowsView(View):
         limit, after = paging.rows_of(query), query.get("after", "0")
         if not (after.isascii() and after.isdigit() and len(after) <= 16 and int(after) < 2**53):
             raise paging.wrong("after", str(_("not a place in this list; begin again without one")))
-        rows = PlanRow.objects.filter(plan=_find(Caller.of(request), plan_id), id__gt=int(after))
-        if "outcome" in query:
-            if query["outcome"] not in list(RowOutcome):
-                raise paging.wrong("outcome", str(_("one of %s is needed")) % ", ".join(RowOutcome))
-            rows = rows.filter(outcome=query["outcome"])
-        page = list(rows.order_by("id")[: limit + 1])
+        plan, outcome = _find(Caller.of(request), plan_id), query.get("outcome", "")
+        if "outcome" in query and outcome not in list(RowOutcome):
+            raise paging.wrong("outcome", str(_("one of %s is needed")) % ", ".join(RowOutcome))
+        page = planrows.after(plan, int(after), outcome=outcome, most=limit + 1)
         following = query.copy()
         following["after"] = str(page[limit - 1].id) if len(page) > limit else ""
         more = f"{request.path}?{following.urlencode()}" if len(page) > limit else None
@@ -223,6 +222,7 @@ def told(plan: Plan) -> dict[str, Any]:
         "state": plan.standing(clock()),
         "filters": [{"name": name, "value": value} for name, value in plan.filters],
         "takes_typing": plans.needs_typing(plan),
+        "queues": {},
         **plan.summary,
     }
 

@@ -73,6 +73,8 @@ class Canary:
     slot: Slot
     second: Lease | None = None
     tries: list[dict[str, Any]] = field(default_factory=list)
+    course: list[dict[str, Any]] = field(default_factory=list)
+    """What its owners did, and when: few steps, beside which the tries can be told in their order."""
 
     @property
     def accepted(self) -> bool:
@@ -110,6 +112,7 @@ def drill(*, by: str, using: str = DEFAULT_DB_ALIAS, sleep: Callable[[float], No
     verdict = DrillVerdict.FAILED if accepted else DrillVerdict.STOPPED if note else DrillVerdict.PASSED
     record = {
         "tries": tries,
+        "course": [step for canary in course.canaries for step in canary.course],
         "refusals": course.refusals(),
         "jobs": [str(canary.job_id) for canary in course.canaries],
         "note": note,
@@ -127,6 +130,8 @@ class _Course:
         here = f"{socket.gethostname()[:100]}:{os.getpid()}"
         self.workers = [f"{here}:{uuid.uuid4().hex}-{name}" for name in ("drill-first", "drill-second")]
         self.canaries: list[Canary] = []
+        self._begun = time.monotonic()
+        self._began_at = clock(using)
 
     def run(self, sleep: Callable[[float], None]) -> None:
         """Play it from the first claim to the end of the jobs."""
@@ -164,7 +169,9 @@ class _Course:
         gate = self._gate(first)
         if gate.slot is None:
             raise CannotDrill("the first owner could not prepare")
-        return Canary(part, job_id, first, gate.slot)
+        canary = Canary(part, job_id, first, gate.slot)
+        self._note(canary, "claim", first)
+        return canary
 
     def _wait(self, sleep: Callable[[float], None]) -> None:
         """Let all leases run out, by the database's clock."""
@@ -172,10 +179,13 @@ class _Course:
             end = canary.first.lease_expires_at
             while end is not None and (left := (end - clock(self.using)).total_seconds()) >= 0:
                 sleep(left + 0.01)
+            self._note(canary, "lapse", canary.first)
 
     def _take_over(self, canary: Canary, sleep: Callable[[float], None]) -> None:
         for _again in range(PATIENCE):  # a worker's recovery pass may be at the row just now
             canary.second = self.jobs.claim_job(canary.job_id, worker_id=self.workers[1])
+            if canary.second is not None:
+                self._note(canary, "take_over", canary.second)
             if canary.second is not None or canary.accepted:
                 return
             sleep(0.1)
@@ -193,6 +203,7 @@ class _Course:
             refused = outcome.code in (Code.FENCED, Code.CANCELLED, Code.STALE_INPUT)
             canary.tries.append(
                 {
+                    "t": self._seconds(),
                     "part": canary.part,
                     "point": point,
                     "answer": outcome.code.value,
@@ -232,12 +243,35 @@ class _Course:
         if canary.second is None:
             return
         text, digest = admission.result(None)
-        for outcome in (
-            self.jobs.renew(canary.second),
-            *self.jobs.runtime.commit([(canary.second, text, digest)]),
-        ):
-            if not outcome.landed and not canary.accepted:
+        lease = canary.second
+        does: dict[str, Callable[[], Outcome]] = {
+            "renew": lambda: self.jobs.renew(lease),
+            "commit": lambda: self.jobs.runtime.commit([(lease, text, digest)])[0],
+        }
+        for name, attempt in does.items():
+            outcome = attempt()
+            if outcome.landed:
+                self._note(canary, name, lease._replace(lease_expires_at=outcome.lease_expires_at))
+            elif not canary.accepted:
                 raise CannotDrill(f"the rightful owner was refused too: {outcome.reason or outcome.code}")
+
+    # -- the record
+
+    def _note(self, canary: Canary, does: str, lease: Lease) -> None:
+        """Keep what an owner did; times are in seconds since the drill began."""
+        end = lease.lease_expires_at
+        canary.course.append(
+            {
+                "t": self._seconds(),
+                "part": canary.part,
+                "does": does,
+                "generation": lease.generation,
+                "lease_until": round((end - self._began_at).total_seconds(), 3) if end else None,
+            }
+        )
+
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self._begun, 6)
 
 
 def _outcome(gate: Gate) -> Outcome:

@@ -64,8 +64,8 @@ class Plan(models.Model):
     left_out = models.PositiveIntegerField(default=0)
     """Rows that were picked but are in no state for the action."""
     summary = models.JSONField(default=dict)
-    """`statuses`, `kinds` and `holds` with how many rows of each, `oldest` and `newest` as instants,
-    `amounts` by currency, and the `largest` rows with theirs."""
+    """`statuses`, `kinds`, `queues` and `holds` with how many rows of each, `oldest` and `newest` as
+    instants, `amounts` by currency, and the `largest` rows with theirs."""
     done = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)
 
@@ -92,7 +92,10 @@ class Plan(models.Model):
 
     class Meta:
         default_permissions = ()
-        indexes = (models.Index("job_id", condition=Q(job_id__isnull=False), name="plan_job"),)
+        indexes = (
+            models.Index("job_id", condition=Q(job_id__isnull=False), name="plan_job"),
+            models.Index("state", name="plan_state"),
+        )
         constraints = (
             models.CheckConstraint(name="plan_action_known", condition=Q(action__in=list(PlanAction))),
             models.CheckConstraint(name="plan_state_known", condition=Q(state__in=STORED)),

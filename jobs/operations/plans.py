@@ -225,6 +225,7 @@ def _summary(found: Sequence[Found]) -> dict[str, Any]:
     return {
         "statuses": counted("status"),
         "kinds": counted("kind"),
+        "queues": counted("queue"),
         "holds": {reason: n for reason, n in counted("hold").items() if reason},
         "oldest": min(instants).isoformat(),
         "newest": max(instants).isoformat(),

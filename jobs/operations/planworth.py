@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import F
 
 from jobs.models import EffectSlot
@@ -22,12 +23,16 @@ def worth(found: Sequence[Any], using: str) -> dict[str, Any]:
 
     Amounts of the effects that a job bound with the input that it has now, settled or not.
     """
-    by_job: dict[uuid.UUID, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
+    by_job = of_jobs([one.id for one in found], using=using)
     total: dict[str, Decimal] = defaultdict(Decimal)
-    for job_id, currency, amount in _bound([one.id for one in found], using):
-        by_job[job_id][currency] += amount
-        total[currency] += amount
-    largest = sorted(found, key=lambda one: -max(map(abs, by_job[one.id].values()), default=0))[:SHOWN]
+    for amounts in by_job.values():
+        for currency, amount in amounts.items():
+            total[currency] += amount
+
+    def of(job_id: uuid.UUID) -> dict[str, Decimal]:
+        return by_job.get(job_id, {})
+
+    largest = sorted(found, key=lambda one: -max(map(abs, of(one.id).values()), default=0))[:SHOWN]
     return {
         "amounts": _texts(total),
         "largest": [
@@ -35,11 +40,21 @@ def worth(found: Sequence[Any], using: str) -> dict[str, Any]:
                 "job_id": str(one.id),
                 "label": one.label or one.kind,
                 "version": one.version,
-                "amounts": _texts(by_job[one.id]),
+                "amounts": _texts(of(one.id)),
             }
             for one in largest
         ],
     }
+
+
+def of_jobs(
+    ids: Sequence[uuid.UUID], *, using: str = DEFAULT_DB_ALIAS
+) -> dict[uuid.UUID, dict[str, Decimal]]:
+    """Return of each of these jobs that has any the sums by currency, of the input that it has now."""
+    found: dict[uuid.UUID, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
+    for job_id, currency, amount in _bound(list(ids), using):
+        found[job_id][currency] += amount
+    return dict(found)
 
 
 def _bound(ids: list[uuid.UUID], using: str) -> Iterator[tuple[uuid.UUID, str, Decimal]]:

@@ -18,6 +18,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
 from jobs import handlers, redact
+from jobs.drills import kept
+from jobs.drills.zombie import PARTS
 from jobs.handlers import Options
 from jobs.ledger import settle
 from jobs.ledger import worker as worker_rows
@@ -25,6 +27,7 @@ from jobs.ledger.clock import clock
 from jobs.ledger.session import Session, transact
 from jobs.measures import BUCKETS
 from jobs.models import Job, Scheduler
+from jobs.models.drill import DrillKind, DrillVerdict
 from jobs.outcomes import Lease
 from jobs.status import WaitReason
 from jobs.vocabulary import JOB
@@ -186,6 +189,7 @@ def build() -> Built:
     _history(b)
     _stories(b)
     _minutes(b)
+    _drill()
     return b.made
 
 
@@ -424,6 +428,33 @@ def _running(b: Builder) -> None:
         b.enqueue("mail.send", {"to": "e@example.com"}, 3 - n, queue="mail", label=f"INV-2026-{11912 + n}")
 
 
+def _drill() -> None:
+    """A zombie drill of this morning, refused everywhere."""
+    course: list[dict[str, Any]] = []
+    tries: list[dict[str, Any]] = []
+    for part in PARTS:
+        for does, t in (
+            ("claim", 0.08),
+            ("lapse", 2.11),
+            ("take_over", 2.41),
+            ("renew", 2.9),
+            ("commit", 2.93),
+        ):
+            generation = 1 if does in ("claim", "lapse") else 2
+            entry = {"t": t, "part": part, "does": does, "generation": generation}
+            course.append(
+                entry | {"lease_until": None if does == "commit" else 2.1 if generation == 1 else 62.4}
+            )
+        for n, point in enumerate(("renew", "prepare", "grant", "stage", "release", "fail", "commit")):
+            entry = {"t": (2.2 if part == "lease" else 2.5) + n / 40, "part": part, "point": point}
+            tries.append(
+                entry | {"answer": "FENCED", "reason": "GENERATION", "refused": True, "accepted": False}
+            )
+    record = {"tries": tries, "course": course, "refusals": [], "jobs": [], "note": ""}
+    number = kept.begin(DrillKind.ZOMBIE, by="shell: cron")
+    kept.finish(number, DrillVerdict.PASSED, tried=len(tries), passed=len(tries), record=record)
+
+
 def _minutes(b: Builder) -> None:
     """Three hours of figures, with a dip and a slow half hour."""
     chance = random.Random(11)
@@ -451,6 +482,12 @@ def _minutes(b: Builder) -> None:
             if back in when:
                 add(minute, f"fence.{measure}.accepted", 1 + back % 3)
                 add(minute, f"fence.{measure}.checked", 1 + back % 3)
+        if back % 4 == 3:
+            add(minute, "retries", 1 + back % 3)
+        if back in (42, 43, 18):
+            add(minute, "recovered.pending", 1, 0, "payments", "all")
+        if back in (39, 19):
+            add(minute, "failed", 1)
         add(minute, "claims", n)
         add(minute, "claims_empty", int(n * chance.uniform(0.006, 0.017)))
         slow = 2.6 if back < 30 else 1.0

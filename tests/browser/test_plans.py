@@ -74,7 +74,12 @@ def test_250_filtered_jobs_are_planned_confirmed_and_gone_through_and_picked_one
     expect(page.get_by_text("Stopped. 1 job was not touched.")).to_be_visible()
 
     phone = window(who=operator, scheme="dark", width=390, height=844)
-    for url in (reverse("admin:plans"), reverse("admin:plan", args=[Plan.objects.latest("id").pk])):
+    latest = [Plan.objects.latest("id").pk]
+    for url in (
+        reverse("admin:plans"),
+        reverse("admin:plan", args=latest),
+        reverse("admin:plan-rows", args=latest),
+    ):
         phone.goto(url)
         assert grave(phone, COLOURS, "main") == []
         assert phone.evaluate("document.documentElement.scrollWidth") <= 390, url

@@ -112,6 +112,10 @@ MATRIX: dict[str, Row] = {
     "admin:plans": Row("view_job"),
     "admin:plan-new": Row("view_job", query="?status=failed"),
     "admin:plan": Row("view_job", lambda job: [Plan.objects.get().pk]),
+    **{
+        f"admin:plan-{name}": Row("view_job", lambda job: [Plan.objects.get().pk])
+        for name in ("rows", "export")
+    },
     "admin:plan-execute": Row("view_job", lambda job: [Plan.objects.get().pk], answer=302),
     "admin:plan-abort": Row("view_job", lambda job: [Plan.objects.get().pk], answer=302),
     "admin:drills": Row("view_job"),

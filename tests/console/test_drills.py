@@ -7,9 +7,11 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from console import groups
+from console import groups, stepper, zombies
 from jobs.drills import kept
 from jobs.drills.scenarios import SCENARIOS
+from jobs.drills.zombie import PARTS
+from jobs.drills.zombie import drill as run_zombie
 from jobs.models import Drill
 from jobs.models.drill import DrillKind, DrillVerdict
 from jobs.outcomes import Refused
@@ -126,3 +128,90 @@ def test_overview_tells_of_the_last_zombie_drill(viewer, verdict, words):
         zombie(verdict)
     html = viewer.get("/").content.decode()
     assert words in html[html.index("Last zombie drill") :][:600]
+
+
+def whole(leak=()):
+    """Keep a drill as a run leaves it, each point once for each token; `leak` is (part, point) let in."""
+    course, tries = [], []
+    for n, part in enumerate(PARTS):
+        late = part == "lease"
+        at = {"claim": 0.1, "lapse": 2.2, "take_over": 2.9 if late else 2.3, "renew": 3.5, "commit": 3.6}
+        for does, t in at.items():
+            generation, end = (1, 2.1) if does in ("claim", "lapse") else (2, 60.0)
+            entry = {"t": t + n / 1000, "part": part, "does": does, "generation": generation}
+            course.append(entry | {"lease_until": None if does == "commit" else end})
+        for m, point in enumerate(("renew", "commit")):
+            refused = (part, point) != leak
+            answer = {
+                "answer": "FENCED" if refused else "COMMITTED",
+                "reason": "GENERATION" if refused else "",
+            }
+            tries.append(
+                {"t": 2.5 + m / 10, "part": part, "point": point, "refused": refused, "accepted": not refused}
+                | answer
+            )
+    number = kept.begin(DrillKind.ZOMBIE, by="shell: cron")
+    verdict = DrillVerdict.FAILED if leak else DrillVerdict.PASSED
+    record = {"tries": tries, "course": course, "refusals": [], "jobs": [], "note": ""}
+    return kept.finish(number, verdict, tried=12, passed=12 - bool(leak), record=record)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_last_zombie_drill_is_stepped_through_for_each_token_with_a_sentence_for_each_step(viewer, part):
+    drill = whole()
+    course = next(c for c in zombies.courses(drill) if c["name"] == part)
+    shown = stepper.of(course, 1, digits=4)
+    done = [step.action for step in shown.steps]
+    tried = ["A tries renew", "A tries commit"]
+    after = ["the lease of A runs out", *tried, "claim B"]
+    if part != "lease":
+        after = ["the lease of A runs out", "claim B", *tried]
+    assert done == ["claim A", *after, "renew B", "finish B done"]
+    assert all(step.why for step in shown.steps)
+    assert [step.generation for step in shown.steps][-1] == 2
+    assert [lane for lane, _y in shown.lanes] == ["A", "B"]
+    # A's lease ends where it runs out, B's where it has committed.
+    steps = {step.action: step.x for step in shown.steps}
+    (a_from, _, a_wide), (b_from, _, b_wide) = shown.bars
+    assert a_from == steps["claim A"]
+    assert a_from + a_wide == pytest.approx(steps["the lease of A runs out"])
+    assert b_from + b_wide == pytest.approx(steps["finish B done"])
+    html = page(viewer, f"?token={part}&try=3")
+    assert f"step 3 of {len(shown.steps)}" in html
+    assert all(step.why in html for step in shown.steps)
+    assert f"token={part}&try=4#zombie" in html
+
+
+def test_zombie_that_was_let_in_is_what_the_page_opens_with(viewer):
+    whole(leak=("worker_id", "commit"))
+    html = page(viewer)
+    assert "This must be refused, and was not: the fence has a gap here." in html
+    assert "A comes back with B's token, but the worker is A" in html
+    assert 'returned: expected "FENCED", observed "COMMITTED"' in html
+
+
+def test_drill_that_kept_no_times_is_shown_point_by_point_only(viewer):
+    drill = zombie()
+    assert zombies.courses(drill) == []
+    html = page(viewer)
+    assert "Tokens of the last one" not in html
+    assert "The last one, point by point" in html
+    for query in ("?token=nonsense&try=x", "?try=99"):
+        assert page(viewer, query)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_real_drill_keeps_what_its_owners_did_and_no_more():
+    drill = run_zombie(by="cron")
+    kept_steps = drill.observed["course"]
+    assert len(kept_steps) == 5 * len(PARTS)
+    courses = zombies.courses(drill)
+    assert [course["name"] for course in courses] == list(PARTS)
+    for course in courses:
+        assert course["ok"]
+        assert len(course["steps"]) == 5 + 11
+        assert [step["t"] for step in course["steps"]] == sorted(step["t"] for step in course["steps"])
+        assert [step["generation"] for step in course["steps"]][:2] == [1, 1]
+        assert course["steps"][-1]["status"] == "succeeded"
+        assert 1.5 < course["steps"][0]["lease_until"] < 3
+    assert len(drill.record) < 20_000

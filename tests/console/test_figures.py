@@ -71,6 +71,9 @@ def test_flow_adds_up_what_happened_in_its_hour_and_leaves_the_running_minute_ou
         (-3, figures.CLAIMS, "", 0, 40),
         (-3, figures.EMPTY, "", 0, 4),
         (-3, figures.FAILED, "", 0, 6),
+        (-3, figures.LAST_LOST, "a", 0, 1),
+        (-3, figures.RETRIES, "", 0, 8),
+        (-2, figures.LOST, "a", 0, 2),
         (-3, "something.else", "", 0, 99),
     )
     bins = figures.flow(NOW, hours=1)
@@ -78,8 +81,9 @@ def test_flow_adds_up_what_happened_in_its_hour_and_leaves_the_running_minute_ou
     assert [(bins[0].commits, bins[59].commits), sum(b.commits for b in bins)] == [(5, 7), 12]
     assert bins[59].latency == {100: 5}
     assert [
-        sum(getattr(b, name) for b in bins) for name in ("refused", "claims", "empty", "failed", "unknown")
-    ] == [2, 40, 4, 6, 0]
+        sum(getattr(b, name) for b in bins)
+        for name in ("refused", "claims", "empty", "retries", "failed", "unknown")
+    ] == [2, 40, 4, 10, 7, 0]
 
 
 @pytest.mark.django_db
@@ -142,7 +146,8 @@ def test_without_a_single_count_every_range_is_drawn_as_empty(hours):
     bins = figures.flow(NOW, hours=hours)
     chart = overview.commits(bins)
     assert (chart.empty, len(chart.times), overview.latency(bins).empty) == (True, 4, True)
-    assert overview.events(bins, "failed", "", "b0").bars == []
+    assert overview.events(bins, "unknown", "", "b0").bars == [("b0", [])]
+    assert overview.retries(bins).bars == [("b0", []), ("bbad", [])]
 
 
 def test_marks_of_several_days_name_the_day():
@@ -220,3 +225,19 @@ def test_contention_is_the_share_of_claims_that_found_nothing_and_is_not_drawn_w
     assert (chart.headline, chart.empty) == ("2.5 %", False)
     assert chart.description == "Of 40 claims that a sign of work prompted, 2.5 % found nothing."
     assert chart.lines[0][1].count("M") == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("hours", [1, 24, HOURS])
+def test_retries_stand_on_the_axis_and_what_failed_for_good_upon_them(hours):
+    ago = {1: -1, 24: -1, HOURS: -60 * 3}[hours]
+    write((ago, figures.RETRIES, "", 0, 30), (ago, figures.LOST, "q", 0, 8), (ago, figures.FAILED, "", 0, 2))
+    chart = overview.retries(figures.flow(NOW, hours=hours))
+    assert (chart.headline, chart.note) == ("38", "2 failed for good")
+    assert chart.description.startswith(
+        "38 attempts failed or lost their lease and their job was tried again;"
+    )
+    (_, [again]), (_, [last]) = chart.bars
+    assert again.y + again.height == pytest.approx(charts.BOTTOM)
+    assert last.y + last.height == pytest.approx(again.y)
+    assert again.height / last.height == pytest.approx(38 / 2, rel=0.1)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 
-from jobs.models import Job, Plan
-from jobs.models.plan import PlanState
-from jobs.operations import jobwork, plancounts
+from console import csvfile, history
+from console.pages import planrows as rows_page
+from jobs.models import Change, EffectSlot, Job, Plan, PlanRow
+from jobs.models.plan import PlanAction, PlanState
+from jobs.operations import jobwork, plancounts, planrows, plans
 from jobs.status import JobStatus
 from tests import build
 from tests.console.people import ROLES
@@ -98,8 +105,10 @@ def test_jobs_that_changed_since_are_told_before_the_plan_begins_and_are_those_t
     for words in ("Changed since, skipped 1", "1 of 3 jobs has changed since, and will be skipped."):
         assert words in told
     assert (told.count("as frozen"), told.count("changed, skipped")) == (2, 1)
-    (row,) = answer.context["changed"]
+    ((row, who),) = answer.context["changed"]
     assert row == (ids[1], seen, seen + 1, "pending")
+    assert re.fullmatch(r"operator-1 retried it at [0-9:]{8}\.", who)
+    assert told.count(who) == 2
     operator.post(execute)
     work()
     assert list(plan.rows.filter(outcome="skipped").values_list("job_id", flat=True)) == [ids[1]]
@@ -163,3 +172,154 @@ def test_plans_are_seen_by_all_and_acted_upon_by_who_may(browse, operator):
     plan.refresh_from_db()
     assert plan.state == PlanState.ABORTED
     assert Job.objects.get().status == "failed"
+
+
+def made(n, action=PlanAction.RETRY):
+    """Make a plan for so many failed jobs; returns it with their ids, as they stand in it."""
+    ids = failed(n)
+    actor = get_user_model().objects.get(username="operator-1")
+    return plans.prepare(action, Job.objects.all(), actor=actor, reason="ticket 7", ids=ids), ids
+
+
+def listed(client, plan, query=""):
+    answer = client.get(reverse("admin:plan-rows", args=[plan.pk]) + query)
+    return [line.row.job_id for line in answer.context["lines"]], answer
+
+
+def file_of(client, plan, query=""):
+    answer = client.get(reverse("admin:plan-export", args=[plan.pk]) + query)
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    text = b"".join(answer.streaming_content).decode()
+    return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+
+
+def test_every_frozen_row_is_listed_page_by_page(operator, monkeypatch):
+    monkeypatch.setattr(rows_page, "SIZE", 4)
+    made(3)
+    plan, ids = made(10)
+    found, query = [], ""
+    for _ in range(4):
+        page, answer = listed(operator, plan, query)
+        assert len(page) <= 4
+        found += page
+        query = answer.context["next_url"]
+        if not query:
+            break
+    assert found == ids
+    assert "All 10 rows" in text_of(operator.get(reverse("admin:plan", args=[plan.pk])))
+
+
+def test_rows_are_listed_and_exported_by_what_became_of_them(operator, monkeypatch):
+    monkeypatch.setattr(csvfile, "CHUNK", 2)
+    plan, ids = made(5)
+    operator.post(reverse("admin:plan-execute", args=[plan.pk]))
+    build.edit(ids[3], label="moved")
+    work()
+    assert listed(operator, plan, "?outcome=skipped")[0] == [ids[3]]
+    assert listed(operator, plan, "?outcome=done")[0] == [*ids[:3], ids[4]]
+    assert listed(operator, plan, "?outcome=pending")[0] == []
+    assert [row["job"] for row in file_of(operator, plan)] == [str(i) for i in ids]
+    (skipped,) = file_of(operator, plan, "?outcome=skipped")
+    assert (skipped["outcome"], skipped["code"], skipped["label"]) == ("skipped", "VERSION", "moved")
+    assert skipped["why"].startswith("The job has changed since you looked")
+    page = text_of(operator.get(reverse("admin:plan", args=[plan.pk])))
+    assert "the API tells them all" not in page
+    assert "All 1 in the list" in page
+
+
+def test_file_of_the_rows_computes_nothing_and_sums_are_told(operator):
+    ids = failed(2)
+    build.edit(ids[0], label="=1+1")
+    build.effect(build.nobodys(ids[1]), status="committed", amount="42.00", currency="EUR")
+    actor = get_user_model().objects.get(username="operator-1")
+    plan = plans.prepare(PlanAction.RETRY, Job.objects.all(), actor=actor, reason="r", ids=ids)
+    first, second = file_of(operator, plan)
+    assert first["label"] == "'=1+1"
+    assert (first["amounts"], second["amounts"]) == ("", "42.00 EUR")
+    assert (first["changed_since"], first["outcome"], first["at"]) == ("no", "pending", "")
+    assert EffectSlot.objects.count() == 1
+    assert "42.00 EUR" in text_of(listed(operator, plan)[1])
+
+
+@pytest.mark.parametrize(
+    "query", ["?outcome=odd", "?after=-1", "?after=x", "?outcom=done", f"?after={2**70}"]
+)
+def test_address_of_rows_that_cannot_be_applied_is_told_and_lists_nothing(operator, query):
+    plan, _ids = made(1)
+    answer = operator.get(reverse("admin:plan-rows", args=[plan.pk]) + query)
+    assert answer.status_code == 400
+    assert "nothing is listed" in text_of(answer)
+    led = operator.get(reverse("admin:plan-export", args=[plan.pk]) + query)
+    assert (led.status_code, led["Location"].partition("?")[0]) == (
+        302,
+        reverse("admin:plan-rows", args=[plan.pk]),
+    )
+
+
+def test_rows_of_no_plan_are_not_there(operator):
+    nowhere = "00000000-0000-0000-0000-000000000000"
+    for name in ("rows", "export"):
+        assert operator.get(reverse(f"admin:plan-{name}", args=[nowhere])).status_code == 404
+
+
+def test_what_a_worker_changed_is_told_without_a_person_and_the_last_change_wins(operator):
+    plan, ids = made(3)
+    seen = build.row(ids[0])["state_version"]
+    actor = get_user_model().objects.get(username="operator-1")
+    for job_id in ids[:2]:
+        jobwork.retry(job_id, actor=actor, reason="8", seen_version=seen)
+    Job.objects.claim_job(ids[1], worker_id="host:1:a", ttl=60)
+    told = history.since(ids, plan.created_at, plan.created_at)
+    assert told[ids[0]].startswith("operator-1 retried it at ")
+    assert re.fullmatch(r"At [0-9:]{8}: a worker claims it\.", told[ids[1]])
+    assert ids[2] not in told
+    page = text_of(listed(operator, plan)[1])
+    assert told[ids[0]] in page
+    assert page.count("as frozen") == 1
+    later = history.since(ids, plan.created_at + timedelta(hours=1), plan.created_at)
+    assert later == {}
+
+
+def test_who_changed_a_job_is_found_in_the_audit_where_the_feed_is_long(operator, monkeypatch):
+    plan, ids = made(1)
+    actor = get_user_model().objects.get(username="operator-1")
+    jobwork.retry(ids[0], actor=actor, reason="8", seen_version=build.row(ids[0])["state_version"])
+    monkeypatch.setattr(history, "READ", 1)
+    build.running()
+    assert Change.objects.order_by("-id")[0].jobs[0][0] != ids[0].hex
+    assert "operator-1 retried it" in history.since(ids, plan.created_at, plan.created_at)[ids[0]]
+
+
+def test_confirmation_says_the_sum_and_which_paused_queue_holds_the_jobs_back(operator):
+    ids = failed(21)
+    build.effect(build.nobodys(ids[1]), status="committed", amount="1042.00", currency="EUR")
+    actor = get_user_model().objects.get(username="operator-1")
+    queue = Job.objects.get(pk=ids[0]).queue
+    plan = plans.prepare(PlanAction.RETRY, Job.objects.all(), actor=actor, reason="r", ids=ids)
+    page = reverse("admin:plan", args=[plan.pk])
+    assert "is paused" not in text_of(operator.get(page))
+    Job.objects.pause_queue("other", actor="a", reason="r")
+    assert "is paused" not in text_of(operator.get(page))
+    Job.objects.pause_queue(queue, actor="a", reason="r")
+    told = text_of(operator.get(page))
+    assert f"Queue {queue} is paused: none of its 21 jobs starts before it is resumed." in told
+    assert "Type the number of jobs, 21 Sum of amounts: 1,042.00 EUR" in told
+    plan = plans.prepare(PlanAction.CANCEL, Job.objects.all(), actor=actor, reason="r", ids=[build.enqueue()])
+    assert "is paused" not in text_of(operator.get(reverse("admin:plan", args=[plan.pk])))
+
+
+def test_menu_says_how_many_plans_run(operator):
+    plan, _ids = made(1)
+    assert "Mass actions 1" not in text_of(operator.get("/"))
+    operator.post(reverse("admin:plan-execute", args=[plan.pk]))
+    assert "Mass actions 1 running" in text_of(operator.get("/"))
+    work()
+    assert "Mass actions 1" not in text_of(operator.get("/"))
+
+
+def test_page_of_rows_reads_along_the_index_of_its_plan(operator):
+    made(3)
+    plan, ids = made(4)
+    assert [row.job_id for row in planrows.after(plan, most=3)] == ids[:3]
+    third = PlanRow.objects.get(plan=plan, job_id=ids[2])
+    assert [row.job_id for row in planrows.after(plan, third.id, most=3)] == ids[3:]

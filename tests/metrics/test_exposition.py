@@ -203,3 +203,15 @@ def test_silence_begins_after_ninety_seconds():
     register("h:1:a", at(0))
     assert scrape(at(90))["workers", "live"] == 1
     assert scrape(at(90) + timedelta(microseconds=1))["workers", "silent"] == 1
+
+
+def test_retries_and_last_failures_are_told_by_who_ended_the_attempt():
+    measures.count("retries", 5)
+    measures.count("failed", 2)
+    measures.count("recovered.pending", 3, queue="a", kind="k")
+    measures.count("recovered.pending", 4, queue="b", kind="k")
+    measures.count("recovered.failed", 1, queue="b", kind="k")
+    flush()
+    figures = scrape()
+    assert (figures["retries_total", "worker"], figures["retries_total", "recovery"]) == (5, 7)
+    assert (figures["failed_total", "worker"], figures["failed_total", "recovery"]) == (2, 1)

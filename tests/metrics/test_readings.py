@@ -176,3 +176,40 @@ def test_claims_and_attempts_and_reclaims_are_counted():
     assert counted["claims"] == counted["claims_empty"] == (1, 0.0)
     assert counted["attempts"] == (1, 2.0)
     assert counted["reclaim_delay"] == (1, 10_000.0)
+
+
+def _tried():
+    names = ("retries", "failed", "recovered.pending", "recovered.failed")
+    rows = measures.drain()
+    return tuple(sum(int(str(row["count"])) for row in rows if row["measure"] == name) for name in names)
+
+
+def test_retry_is_an_attempt_after_which_the_job_goes_on_and_a_last_one_is_none():
+    job_id = enqueue(max_attempts=2)
+    fail = Job.objects.fail
+    first = build.claim(job_id, now=at(0))
+    assert fail(first, "RUNTIME_HANDLER_EXCEPTION", "no", retry_after=1, now=at(1)).landed
+    assert fail(first, "RUNTIME_HANDLER_EXCEPTION", "no", retry_after=1, now=at(1)).replay
+    assert _tried() == (1, 0, 0, 0)
+    last = build.claim(job_id, now=at(3))
+    assert fail(last, "RUNTIME_HANDLER_EXCEPTION", "no", retry_after=1, now=at(4)).status == "failed"
+    assert _tried() == (0, 1, 0, 0)
+
+
+def test_release_and_wait_are_no_retries():
+    for n in range(2):
+        Job.objects.release(build.running(now=at(n)), now=at(n + 1))
+        Job.objects.wait(build.running(now=at(n)), seconds=5, now=at(n + 1))
+    assert _tried() == (0, 0, 0, 0)
+
+
+def test_lost_lease_is_a_retry_whoever_takes_it_back():
+    lost, taken = build.running(now=at(0), max_attempts=2), build.running(now=at(0), max_attempts=2)
+    assert Job.objects.claim_job(id_of(taken), worker_id=build.RIVAL, ttl=60, now=at(70))
+    assert _tried() == (0, 0, 1, 0)
+    Job.objects.recover(now=at(70))
+    assert _tried() == (0, 0, 1, 0)
+    build.claim(id_of(lost), now=at(71))
+    assert Job.objects.claim_job(id_of(taken), worker_id=build.WORKER, now=at(200)) is None
+    Job.objects.recover(now=at(200))
+    assert _tried() == (0, 0, 0, 2)

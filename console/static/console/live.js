@@ -64,6 +64,87 @@
   }
   const region = (event) => event.detail.elt && event.detail.elt.matches("[data-live]");
   const tags = new Map();
+  const told = document.getElementById("told");
+  const LATE = 300;
+  // By the id of a region: the address it shows instead of its own, since when its values are, and what waits.
+  const addresses = new Map();
+  const values = new Map();
+  const asked = new Map();
+  let aborting = false;
+  let focused = false;
+  const name = (area) => (area.querySelector("h2, h3, caption") || document.querySelector("h1")).textContent.trim();
+  const names = (areas) => areas.map(name).join(", ");
+
+  // A person asks for a region: at once, although it is paused, and in place of what is under way.
+  function ask(area, address) {
+    loaded(area);
+    if (address) {
+      addresses.set(area.id, address);
+      tags.delete(area.id);
+    }
+    asked.set(area.id, setTimeout(load, LATE, area));
+    area.setAttribute("aria-busy", "true");
+    put(told, "");
+    // One more refresh may have queued up behind a slow one: it begins with the abort, and is what was asked for.
+    aborting = true;
+    window.htmx.trigger(area, "htmx:abort");
+    aborting = false;
+    window.htmx.trigger(area, "again");
+  }
+  function load(area) {
+    const bar = document.createElement("div");
+    bar.className = "skeleton";
+    area.prepend(bar);
+    area.classList.add("loading");
+    put(told, told.dataset.loading + " " + name(area));
+  }
+  function loaded(area) {
+    clearTimeout(asked.get(area.id));
+    asked.delete(area.id);
+    area.removeAttribute("aria-busy");
+    area.classList.remove("loading");
+    for (const bar of area.querySelectorAll(":scope > .skeleton")) bar.remove();
+  }
+  const note = (area) => area.querySelector(":scope > .unfresh-note");
+  function tell() {
+    const areas = [...document.querySelectorAll(".unfresh")];
+    if (stale) stale.hidden = areas.length === 0;
+    put(told, areas.length ? told.dataset.failed + " " + names(areas) : told.dataset.fresh);
+  }
+  // What could not be read anew says so where it stands, and keeps what it had.
+  function fail(area) {
+    if (!note(area)) {
+      area.prepend(document.getElementById("unfresh").content.cloneNode(true));
+      const at = new Date(values.get(area.id) || Date.parse(body.dataset.now)).toISOString().slice(11, 16) + " UTC";
+      const text = note(area).querySelector("span");
+      text.textContent = text.textContent.replace("TIME", at);
+    }
+    area.classList.add("unfresh");
+    tell();
+  }
+  function refresh(area) {
+    values.set(area.id, now());
+    const address = addresses.get(area.id);
+    if (address && address !== location.pathname + location.search) history.replaceState(null, "", address);
+    if (!area.classList.contains("unfresh")) return;
+    const old = note(area);
+    if (old) old.remove();
+    area.classList.remove("unfresh");
+    if (focused) {
+      area.tabIndex = -1;
+      area.focus({ preventScroll: true });
+    }
+    tell();
+  }
+  document.addEventListener("click", (event) => {
+    const again = event.target.closest("[data-again]");
+    if (again) ask(again.closest("[data-live]"));
+    const link = event.target.closest("a[data-load]");
+    const area = link && window.htmx && document.getElementById(link.dataset.load);
+    if (!area || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    ask(area, link.pathname + link.search);
+  });
 
   // A person who reads closely is not to be interrupted: marked text, an open list, a field in use.
   function busy(element) {
@@ -74,17 +155,22 @@
     return element.contains(focus) && focus.matches("input:not([name=job]), select, textarea");
   }
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (region(event) && (paused || document.hidden || busy(event.detail.elt))) event.preventDefault();
+    if (region(event) && !asked.has(event.detail.elt.id) && (paused || document.hidden || busy(event.detail.elt))) event.preventDefault();
   });
   document.addEventListener("htmx:configRequest", (event) => {
-    if (region(event) && tags.has(event.detail.elt.id)) {
-      event.detail.headers["If-None-Match"] = tags.get(event.detail.elt.id);
-    }
+    if (!region(event)) return;
+    const { id } = event.detail.elt;
+    if (addresses.has(id)) event.detail.path = addresses.get(id);
+    if (tags.has(id)) event.detail.headers["If-None-Match"] = tags.get(id);
+    // A person's own act keeps the session, which the page's refreshes do not (config/idle.py).
+    if (asked.has(id)) event.detail.headers["HX-Boosted"] = "true";
   });
   let unfolded = new Map();
   let held = "";
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (!event.detail.target.matches("[data-live]")) return;
+    const old = note(event.detail.target);
+    focused = Boolean(old) && old.contains(document.activeElement);
     unfolded = new Map();
     for (const node of event.detail.target.querySelectorAll("details[id]")) unfolded.set(node.id, node.open);
     const chosen = event.detail.target.querySelector("input[type=radio]:checked");
@@ -101,15 +187,20 @@
     count();
   });
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (!region(event)) return;
+    if (!region(event) || aborting) return;
+    const area = event.detail.elt;
     const answer = event.detail.xhr;
-    const good = answer.status === 304 || (answer.status >= 200 && answer.status < 300);
-    if (stale) stale.hidden = good;
-    if (!good) return;
+    loaded(area);
+    if (answer.status !== 304 && (answer.status < 200 || answer.status >= 300)) return;
+    refresh(area);
     const tag = answer.getResponseHeader("ETag");
-    if (tag) tags.set(event.detail.elt.id, tag);
-    document.getElementById("live-at").dateTime = new Date(now()).toISOString();
+    if (tag) tags.set(area.id, tag);
+    const at = document.getElementById("live-at");
+    if (at) at.dateTime = new Date(now()).toISOString();
   });
+  for (const wrong of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
+    document.addEventListener(wrong, (event) => region(event) && fail(event.detail.elt));
+  }
 
   // Selected rows: told how many they are; the list holds still until they are sent or let go.
   const bar = document.getElementById("selbar");
