@@ -170,6 +170,8 @@ def test_lost_answer_becomes_a_ruling_by_two_people_and_one_charge(
     slot = EffectSlot.objects.get(pk=key)
     assert (slot.status, slot.grants) == ("committed", 2)
     assert list(AuditEntry.objects.order_by("seq").values_list("action", flat=True)) == [
+        "take",
+        "inquire",
         "ruling_propose",
         "ruling_approve",
     ]

@@ -47,6 +47,7 @@ def test_both_sides_of_a_conflict_the_answer_and_the_evidence_are_revealed_once_
     assert f"<del>{OURS}</del>" in body
     assert f"<ins>{THEIRS}</ins>" in body
     assert "secrets stay redacted" not in body
+    assert 'class="redact"' not in body
     assert "no-store" in shown["Cache-Control"]
     for again in (client.get(url), page(client, case)):
         assert not any(secret in again.content.decode() for secret in secrets)
