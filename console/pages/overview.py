@@ -26,7 +26,7 @@ from jobs.models.drill import DrillKind
 from jobs.money import money
 
 DAY = timedelta(hours=24)
-OPENED = 5000
+OPENED = 2000
 """Cases of a day that are looked at: beyond that it was a day of very many."""
 RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (
