@@ -28,7 +28,7 @@ from jobs.operations.actor import APPROVE
 from jobs.operations.approvals import ANYBODY, ME
 
 DAY = timedelta(hours=24)
-OPENED = 5000
+OPENED = 2000
 """Cases of a day that are looked at: beyond that it was a day of very many."""
 RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (

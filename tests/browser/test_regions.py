@@ -52,7 +52,7 @@ def overview(window, world):
 
 
 def values_of(page, region):
-    return page.locator(f"#{region}").evaluate("(e) => e.innerText.replace(/\\d+ (s|min)\\b/g, '')")
+    return page.locator(f"#{region}").first.evaluate("(e) => e.innerText.replace(/\\d+ (s|min)\\b/g, '')")
 
 
 def test_region_that_cannot_be_refreshed_says_so_in_its_place_and_recovers_by_itself(overview, told):

@@ -30,7 +30,7 @@ def of_every_status(times):
 
 
 LISTS = {
-    "index": 20,
+    "index": 21,
     "jobs": 15,
     "inbox": 13,
     "queues": 17,
