@@ -25,8 +25,10 @@ from jobs.models import FenceRefusal, Job
 from jobs.models.drill import DrillKind
 from jobs.money import money
 
+REFUSAL = ("point", "reason", "worker_id", "at", "job_id")
+"""What is told of the last refusal."""
 DAY = timedelta(hours=24)
-OPENED = 2000
+OPENED = 1000
 """Cases of a day that are looked at: beyond that it was a day of very many."""
 RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (
@@ -75,8 +77,8 @@ class OverviewPage(Page):
         scheduler, epochs = self.around.scheduler, self.around.live_epochs
         return {
             "coverage": figures.coverage(self.around.now),
-            "last_refusal": FenceRefusal.objects.order_by("-id").first(),
-            "drill": kept.last_finished(DrillKind.ZOMBIE),
+            "last_refusal": FenceRefusal.objects.only(*REFUSAL).order_by("-id").first(),
+            "drill": kept.last_finished(DrillKind.ZOMBIE, recorded=False),
             "scheduler": scheduler,
             "database": environment.database(),
             "standby": standby(DEFAULT_DB_ALIAS),
