@@ -153,7 +153,7 @@ def _drills(using: str, now: datetime) -> Iterator[Metric]:
     """What the last zombie drill showed. Where none ever did, no figure."""
     refused = _gauge("zombie_drill_ok", "1 where the last zombie drill was refused at every point.")
     age = _gauge("zombie_drill_age_seconds", "How long ago that drill ended.")
-    last = kept.last_finished(DrillKind.ZOMBIE, using=using)
+    last = kept.last_finished(DrillKind.ZOMBIE, recorded=False, using=using)
     if last is not None:
         refused.add_metric([], int(last.verdict == DrillVerdict.PASSED))
         age.add_metric([], _age(now, last.finished_at))

@@ -27,8 +27,10 @@ from jobs.money import money
 from jobs.operations.actor import APPROVE
 from jobs.operations.approvals import ANYBODY, ME
 
+REFUSAL = ("point", "reason", "worker_id", "at", "job_id")
+"""What is told of the last refusal."""
 DAY = timedelta(hours=24)
-OPENED = 2000
+OPENED = 1000
 """Cases of a day that are looked at: beyond that it was a day of very many."""
 RANGES = {"1h": 1, "24h": 24, "7d": 7 * 24}
 EVENTS = (
@@ -83,8 +85,8 @@ class OverviewPage(Page):
         scheduler, epochs = self.around.scheduler, self.around.live_epochs
         return {
             "coverage": figures.coverage(self.around.now),
-            "last_refusal": FenceRefusal.objects.order_by("-id").first(),
-            "drill": kept.last_finished(DrillKind.ZOMBIE),
+            "last_refusal": FenceRefusal.objects.only(*REFUSAL).order_by("-id").first(),
+            "drill": kept.last_finished(DrillKind.ZOMBIE, recorded=False),
             "scheduler": scheduler,
             "database": environment.database(),
             "standby": standby(DEFAULT_DB_ALIAS),

@@ -53,7 +53,11 @@ def last(kind: DrillKind, *, using: str = DEFAULT_DB_ALIAS) -> Drill | None:
     return Drill.objects.using(using).filter(kind=kind).order_by("-id").first()
 
 
-def last_finished(kind: DrillKind, *, using: str = DEFAULT_DB_ALIAS) -> Drill | None:
-    """Return the newest drill of a kind that shows something: one that passed or failed."""
+def last_finished(kind: DrillKind, *, recorded: bool = True, using: str = DEFAULT_DB_ALIAS) -> Drill | None:
+    """Return the newest drill of a kind that shows something: one that passed or failed.
+
+    Not `recorded` leaves what was observed in the database, where only the verdict is wanted.
+    """
     shows = [DrillVerdict.PASSED, DrillVerdict.FAILED]
-    return Drill.objects.using(using).filter(kind=kind, verdict__in=shows).order_by("-id").first()
+    found = Drill.objects.using(using).filter(kind=kind, verdict__in=shows).order_by("-id")
+    return (found if recorded else found.defer("record")).first()
