@@ -44,6 +44,5 @@ def pages(world: Built) -> dict[str, str]:
         "attempt": reverse("admin:jobs_attempt_change", args=[attempt.pk]),
         "changes": reverse("admin:jobs_change_changelist"),
         "practice case": reverse("admin:practice") + "?case=two-payloads&verdict=rebind",
-        "raise": reverse("admin:epoch-raise"),
         "not found": "/nowhere/",
     }
