@@ -17,6 +17,9 @@ from jobs.operations import planparts
 from jobs.operations.planparts import Filters
 
 GROWING = {"ended", "odd"}
+CLAIMED = {"ready", "due"}
+ATTRIBUTES = {"tag", "arg"}
+"""Filters that each job is asked for where very many have what they name (jobs/searching.py)."""
 LOOKED = 2_000
 """So many of the newest jobs of each ended or blocked status are looked at. There may be any number of ended
 ones, and to look for a rare label among 60,000 took three times as long as the rest of the page."""
@@ -41,8 +44,9 @@ def counts(
     """Return how many of `jobs` a plan of each action would take, counted up to PLAN_ROWS + 1.
 
     Where `filters` name more than statuses, the newest LOOKED of each ended or blocked status are looked at,
-    unless the jobs were `picked`: one by one, or by what an index finds few by. What several actions are
-    possible for is read once. Raises Refused PLAN_SEARCH_LONG.
+    and by what very many jobs have also LOOKED of the ready ones and of those that are due later; unless the
+    jobs were `picked`: one by one, or by what an index finds few by. What several actions are possible for is
+    read once. Raises Refused PLAN_SEARCH_LONG.
     """
     most, jobs = settings.INTERLOCK["PLAN_ROWS"], jobs.using(using)
     made_of = {action: planparts.made_of(action, filters) for action in actions}
@@ -55,6 +59,12 @@ def counts(
             name: _newest(name, jobs, filters, ends) if name in cut else [planparts.part(name, jobs)]
             for name in sorted(names)
         }
+        if searched and any(name in ATTRIBUTES for name, _ in filters):
+            for name in names & CLAIMED:
+                first = planparts.part(name, Job.objects.using(using)).values("id")
+                if first[LOOKED : LOOKED + 1].exists():
+                    cut.add(name)
+                    pieces[name] = [jobs.filter(id__in=first[:LOOKED]).order_by()]
         found = of_parts(using, pieces, most=most + 1)
         glances: dict[PlanAction, Glance] = {}
         for action, parts in made_of.items():

@@ -112,3 +112,16 @@ def test_what_runs_or_waits_is_counted_whole_beside_many_ended_jobs(db, monkeypa
 def test_a_filter_that_nothing_can_match_takes_none(db, never):
     failed(1)
     assert set(plancounts.counts(list(PlanAction), never(), filters=LABEL).values()) == {Glance(0)}
+
+
+@pytest.mark.parametrize("delay", [0, 60], ids=["ready", "due later"])
+def test_of_many_claimable_jobs_with_a_common_tag_the_first_are_looked_at_and_said_to_be(
+    db, monkeypatch, delay
+):
+    monkeypatch.setattr(plancounts, "LOOKED", 3)
+    for _ in range(5):
+        build.enqueue(delay=delay)
+    jobs = Job.objects.all()
+    assert glance("hold", jobs, [("tag", "eu")]) == Glance(3, more=True)
+    assert glance("hold", jobs, [("tag", "eu")], picked=True) == Glance(5), "few have it"
+    assert glance("hold", jobs) == Glance(5), "by a label each is looked at"
