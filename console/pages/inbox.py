@@ -28,7 +28,7 @@ from console import (
     saved,
     wording,
 )
-from console.filters import CaseFilter
+from console.casefilters import CaseFilter
 from console.menu import FOR_ME
 from console.pages.base import Page
 from jobs.operations.actor import APPROVE, RULE

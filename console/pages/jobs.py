@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from console import bounded, saved, walk
-from console.filters import JobFilter
+from console.jobfilters import JobFilter
 from console.pages.base import Page
 from console.walk import Stretch
 from jobs import handlers

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from console import history, planforms, wording
-from console.filters import JobFilter
+from console.jobfilters import JobFilter
 from console.pages.act import CODES, Act, Effect, Sent
 from console.pages.base import Page
 from jobs import errors
