@@ -55,6 +55,15 @@ def admit(user: Any, *permissions: str, recent: bool = False) -> Actor:
     return found
 
 
+def still(key: str, *permissions: str, beside: Actor) -> Actor:
+    """Return who has this key, still holding at least one of `permissions`; read where `beside` was.
+
+    For what one person asked and another confirms. Raises as `admit` does.
+    """
+    people = get_user_model()._default_manager.using(beside.user._state.db)  # noqa: SLF001
+    return admit(people.filter(pk=key).first(), *permissions)
+
+
 def of(user: Any) -> Actor:
     """Return who `user` is, read again, whatever he may do. Raises Refused USER_UNKNOWN, USER_INACTIVE."""
     key = getattr(user, "pk", None)

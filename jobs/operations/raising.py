@@ -18,7 +18,7 @@ from jobs.ledger import raising as rows
 from jobs.ledger.session import Session, transact
 from jobs.models import RaiseProposal, Scheduler
 from jobs.operations import cluster, exposure
-from jobs.operations.actor import APPROVE, RAISE, Actor, admit
+from jobs.operations.actor import APPROVE, RAISE, Actor, admit, still
 from jobs.outcomes import Refused
 from jobs.verbs import audited
 from jobs.verbs.base import need_reason
@@ -91,8 +91,7 @@ def approve(proposal_id: uuid.UUID, *, actor: Any, reason: str, using: str = DEF
         raise Refused("SELF_APPROVAL", user=person.name)
     if proposal.decision:
         raise Refused("RAISE_DECIDED")
-    people = get_user_model()._default_manager.using(using)  # noqa: SLF001
-    admit(people.filter(pk=proposal.account).first(), RAISE)
+    still(proposal.account, RAISE, beside=person)
     return cluster.unless_held(
         lambda verbs: verbs.raise_epoch(
             expected=proposal.epoch,

@@ -25,7 +25,7 @@ from jobs.models import Case, EffectSlot, Job, Proposal
 from jobs.models.audit import Source
 from jobs.models.case import VERDICTS, CaseKind, Verdict
 from jobs.operations import approvals, cases
-from jobs.operations.actor import APPROVE, RULE, Actor, admit, person_of
+from jobs.operations.actor import APPROVE, RULE, Actor, admit, person_of, still
 from jobs.operations.cases import Stop, View, look
 from jobs.operations.guards import needed
 from jobs.outcomes import InvalidJob, Refused
@@ -160,7 +160,7 @@ def approve(
     """Confirm as a second person what another one asked for, on the snapshot that was seen.
 
     Never one's own; a sending, never the requester's either. The facts must still be what the first one
-    signed, and every guard must hold now.
+    signed, who must still be one who may rule, and every guard must hold now.
     """
     need_reason(reason)
 
@@ -177,6 +177,8 @@ def approve(
         if not (signed_facts and same_slot):
             raise cases.moved(view)
         asked = json.loads(proposal.asked)
+        if verdict is not Verdict.SEND:
+            still(asked["account"], needed(view.case.kind), beside=person)
         _need(cases.against(view, verdict, attested=bool(asked.get("attested"))))
         _decide(session, proposal, "approved", person, reason)
         sending = verdict is Verdict.SEND

@@ -204,6 +204,18 @@ def test_did_not_happen_takes_two_above_the_kinds_amount(ada, amount, takes):
     assert isinstance(matter.rule("did_not_happen", ada), Proposed) is takes
 
 
+def test_ruling_is_approved_only_while_who_asked_for_it_may_still_rule(ada, bea):
+    matter = scene.unknown(second_person="always")
+    proposed = matter.rule("did_not_happen", ada)
+    assert isinstance(proposed, Proposed)
+    snapshot = matter.look().snapshot
+    ada.user_permissions.clear()
+    with pytest.raises(Refused) as refused:
+        rulings.approve(proposed.proposal_id, actor=bea, snapshot=snapshot, reason="r", now=LATER)
+    assert (refused.value.code, refused.value.params["user"]) == ("NOT_PERMITTED", "ada")
+    assert (matter.slot.status, Proposal.objects.get().decision) == ("unknown", "")
+
+
 def test_nobody_approves_his_own(cyd):
     matter = scene.unknown(second_person="always")
     matter.rule("did_not_happen", cyd)
