@@ -20,6 +20,8 @@ GROWING = {"ended", "odd"}
 CLAIMED = {"ready", "due"}
 ATTRIBUTES = {"tag", "arg"}
 """Filters that each job is asked for where very many have what they name (jobs/searching.py)."""
+ASKED = 1_000
+"""So many of each status, and of the claimable ones, are asked then."""
 LOOKED = 2_000
 """So many of the newest jobs of each ended or blocked status are looked at. There may be any number of ended
 ones, and to look for a rare label among 60,000 took three times as long as the rest of the page."""
@@ -44,27 +46,28 @@ def counts(
     """Return how many of `jobs` a plan of each action would take, counted up to PLAN_ROWS + 1.
 
     Where `filters` name more than statuses, the newest LOOKED of each ended or blocked status are looked at,
-    and by what very many jobs have also LOOKED of the ready ones and of those that are due later; unless the
-    jobs were `picked`: one by one, or by what an index finds few by. What several actions are possible for is
-    read once. Raises Refused PLAN_SEARCH_LONG.
+    and by what very many jobs have ASKED of each, also of the ready ones and of those that are due later;
+    unless the jobs were `picked`: one by one, or by what an index finds few by. What several actions are
+    possible for is read once. Raises Refused PLAN_SEARCH_LONG.
     """
     most, jobs = settings.INTERLOCK["PLAN_ROWS"], jobs.using(using)
     made_of = {action: planparts.made_of(action, filters) for action in actions}
     names = {name for parts in made_of.values() for name in parts}
     searched = not picked and any(name != "status" for name, _ in filters)
+    asks = searched and any(name in ATTRIBUTES for name, _ in filters)
+    look = ASKED if asks else LOOKED
     with planparts.searching(using):
-        ends = floors(using, LOOKED) if searched and names & GROWING else {}
+        ends = floors(using, look) if searched and names & GROWING else {}
         cut = {name for name in GROWING if ends.keys() & set(planparts.statuses(name, filters))}
         pieces = {
             name: _newest(name, jobs, filters, ends) if name in cut else [planparts.part(name, jobs)]
             for name in sorted(names)
         }
-        if searched and any(name in ATTRIBUTES for name, _ in filters):
-            for name in names & CLAIMED:
-                first = planparts.part(name, Job.objects.using(using)).values("id")
-                if first[LOOKED : LOOKED + 1].exists():
-                    cut.add(name)
-                    pieces[name] = [jobs.filter(id__in=first[:LOOKED]).order_by()]
+        for name in names & CLAIMED if asks else ():
+            first = planparts.part(name, Job.objects.using(using)).values("id")
+            if first[look : look + 1].exists():
+                cut.add(name)
+                pieces[name] = [jobs.filter(id__in=first[:look]).order_by()]
         found = of_parts(using, pieces, most=most + 1)
         glances: dict[PlanAction, Glance] = {}
         for action, parts in made_of.items():

@@ -118,7 +118,7 @@ def test_a_filter_that_nothing_can_match_takes_none(db, never):
 def test_of_many_claimable_jobs_with_a_common_tag_the_first_are_looked_at_and_said_to_be(
     db, monkeypatch, delay
 ):
-    monkeypatch.setattr(plancounts, "LOOKED", 3)
+    monkeypatch.setattr(plancounts, "ASKED", 3)
     for _ in range(5):
         build.enqueue(delay=delay)
     jobs = Job.objects.all()
