@@ -6,6 +6,7 @@ nothing can slip from a part that has not been read into one that has: no SAFE i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Count, Max, Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.utils.translation import gettext_noop
 
 from jobs.explain import WORKER_TTL
@@ -51,11 +52,13 @@ class Part:
 class Versions:
     """What the workers that are heard of run: how many of each version, most first, and the one they should.
 
-    A worker that says no version (a remote one need not) is not counted.
+    A worker that says no version (a remote one need not) is not counted. `old` are the ids of those that
+    should be gone: of another version than was asked for, else than the worker started last for their kinds.
     """
 
     wanted: str
     beating: dict[str, int]
+    old: list[str]
 
     @property
     def all(self) -> int:
@@ -64,7 +67,7 @@ class Versions:
 
     @property
     def others(self) -> list[str]:
-        """The versions that no worker should run any more."""
+        """The versions beside it."""
         return [version for version in self.beating if version != self.wanted]
 
     @property
@@ -137,7 +140,8 @@ EFFECT = ("id", "job_id", "kind", "slot", "status", "label", "amount", "currency
 def look(using: str = DEFAULT_DB_ALIAS, *, version: str = "") -> Checklist:
     """Return the checklist now. Every read is served by a small table or a partial index; writes nothing.
 
-    `version` is the one that all workers should be of; without it, that of the worker that was started last.
+    `version` is the one that all workers should be of; without it, for each kind that of the worker that was
+    started last for it: two services may share a database, and each has versions of its own.
     """
     before = Scheduler.objects.using(using).get()
     now = clock(using)
@@ -168,7 +172,7 @@ def look(using: str = DEFAULT_DB_ALIAS, *, version: str = "") -> Checklist:
         _part(
             "versions",
             Verdict.WAIT,
-            beating.filter(version__in=versions.others).order_by("id"),
+            beating.filter(id__in=versions.old).order_by("id"),
             ("id", "version", "started_at", "beat_at", "running"),
         ),
     ]
@@ -214,11 +218,18 @@ def _claims(row: Scheduler) -> Part:
 
 
 def _versions(beating: QuerySet[Worker], wanted: str) -> Versions:
-    """Return how many workers run which version. Only their versions are read: kinds may be long."""
-    rows = beating.exclude(version="").order_by().values_list("version")
-    found = sorted(rows.annotate(n=Count("id"), last=Max("started_at")), key=lambda row: (-row[1], row[0]))
-    newest = max(found, key=lambda row: (row[2], row[0]))[0] if found else ""
-    return Versions(wanted or newest, {version: n for version, n, _last in found})
+    """Return how many workers run which version, and which of them should be gone; BOUND of them are read."""
+    said = beating.exclude(version="").order_by("-started_at", "-id")
+    rows = list(said.values_list("id", "version", "kinds")[:BOUND])[::-1]
+    newest = {kind: version for _id, version, kinds in rows for kind in kinds}
+    old = [
+        worker_id
+        for worker_id, version, kinds in rows
+        if (version != wanted if wanted else any(newest[kind] != version for kind in kinds))
+    ]
+    found = Counter(version for _id, version, _kinds in rows)
+    last = rows[-1][1] if rows else ""
+    return Versions(wanted or last, dict(sorted(found.items(), key=lambda row: (-row[1], row[0]))), old)
 
 
 def _staged(running: QuerySet[Job], using: str) -> QuerySet[Attempt]:

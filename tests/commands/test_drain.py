@@ -145,6 +145,18 @@ def test_right_version_is_that_of_the_worker_started_last_or_the_one_that_is_giv
     assert part(told, "versions")["count"] == 3
 
 
+def test_service_of_other_kinds_may_have_a_version_of_its_own():
+    beating(build.RIVAL, "3.1", kinds=["render.page"], started_at=build.T0)
+    beating(build.WORKER, "8.4.1", kinds=["billing.settle", "billing.refund"])
+    close()
+    assert part(manage("drain", "--json").document, "versions")["count"] == 0
+    beating("host:3:c", "8.4.0", kinds=["billing.settle"], started_at=build.T0)
+    told = part(manage("drain", "--json").document, "versions")
+    assert [row["id"] for row in told["rows"]] == ["host:3:c"]
+    told = part(manage("drain", "--json", "--workers-version", "8.4.1").document, "versions")
+    assert [row["id"] for row in told["rows"]] == [build.RIVAL, "host:3:c"]
+
+
 def test_workers_of_one_version_are_at_zero_and_are_counted():
     for worker_id in (build.WORKER, build.RIVAL):
         beating(worker_id, "8.4.1")
