@@ -527,7 +527,7 @@ def test_history_tells_who_took_parked_asked_and_looked_and_the_opening_with_its
         said = " ".join(text_of(answer).split())
         for words in (
             r"adjudicator-1 took the case until \d",
-            r"adjudicator-1 parked it until \S+ waits for the bank",
+            r"adjudicator-1 parked it until .+? waits for the bank",
             "adjudicator-1 brought it back",
             "adjudicator-1 gave the case back",
             "adjudicator-1 asked the provider",

@@ -29,7 +29,7 @@ def test_report_tells_who_took_parked_and_asked_and_of_which_case(viewer):
     casework.park(case.pk, clock() + timedelta(hours=1), actor=ada, why="the bank answers at noon")
     said = text(viewer)
     assert re.search(r"ada parked it until .+? INV-7 : the bank answers at noon", said)
-    assert re.search(r"ada took the case until \S+ INV-7", said)
+    assert re.search(r"ada took the case until .+? INV-7", said)
 
 
 def test_report_looks_at_the_newest_entries_of_the_audit_only(viewer, monkeypatch):
