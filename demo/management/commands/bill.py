@@ -15,6 +15,8 @@ from jobs.management import shell
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # those of Django 6.1 open the database
+
     help = (
         "Enqueue a charge for each row of a CSV file with the columns invoice, account, amount, currency. An "
         "invoice is billed once, however often its file is given. A row that is wrong is named by line and "

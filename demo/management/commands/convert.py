@@ -25,6 +25,8 @@ POLL = 0.3
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # those of Django 6.1 open the database
+
     help = (
         "Enqueue files for conversion and follow them to their end. Markdown, reStructuredText, CSV, "
         "HTML and text become html, text or json. A worker has to run (`make run`, `make demo`, or manage.py "

@@ -22,6 +22,8 @@ TARGETS = ("html", "text", "json")
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # those of Django 6.1 open the database
+
     help = (
         "Make a login per role with new passwords and print them, enqueue the demonstration's files for "
         "conversion and its invoices for billing, each once. Safe to run again. For demonstrations only: "

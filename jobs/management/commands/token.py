@@ -19,6 +19,8 @@ from jobs.outcomes import Refused
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # those of Django 6.1 open the database
+
     @property
     def help(self) -> str:  # type: ignore[override]
         return _(
